@@ -37,7 +37,7 @@ class BlockCheck final : public Watcher {
   /// Hands its findings to the launch.
   ~BlockCheck() override;
   /// The checks of the warp's block.
-  static BlockCheck& of(const Warp& warp) { return static_cast<BlockCheck&>(*warp.worker->check); }
+  static BlockCheck& get(const Warp& warp) { return static_cast<BlockCheck&>(*warp.worker->check); }
 
   /// Forgets the block before it, except its accesses to global memory.
   void begin(const Block& block) override;
@@ -130,7 +130,7 @@ class BlockCheck final : public Watcher {
   }
 
   /// The shadow of an access now, without bytes.
-  Shadow stamp_of(const CheckedOp& info, std::uint32_t thread) const noexcept {
+  Shadow get_stamp(const CheckedOp& info, std::uint32_t thread) const noexcept {
     const Shadow site = info.site < kMostSites ? info.site : kMostSites;
     return order.stamp | site << kSiteShift | thread;
   }

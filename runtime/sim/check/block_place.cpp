@@ -20,7 +20,7 @@ std::uint32_t BlockPlace::block_at(std::uint64_t rank) const {
   return static_cast<std::uint32_t>(members[rank]->block->linear_index);
 }
 
-std::uint32_t BlockPlace::cluster_of(std::uint32_t other) const {
+std::uint32_t BlockPlace::get_cluster(std::uint32_t other) const {
   const auto& [x, y, z] = cluster_shape;
   if (x == 0) return other;
   const std::uint32_t width = grid_shape[0], height = grid_shape[1];
@@ -31,7 +31,7 @@ std::uint32_t BlockPlace::cluster_of(std::uint32_t other) const {
 
 Reach BlockPlace::reach_to(std::uint32_t other) const {
   if (other == block) return Reach::block;
-  return cluster_of(other) == cluster_of(block) ? Reach::cluster : Reach::device;
+  return get_cluster(other) == get_cluster(block) ? Reach::cluster : Reach::device;
 }
 
 const CheckedOp* BlockPlace::op_at(std::uint32_t site) const {
@@ -39,15 +39,15 @@ const CheckedOp* BlockPlace::op_at(std::uint32_t site) const {
   return site != 0 && site < places.size() ? &launch.program.ops[places[site]] : nullptr;
 }
 
-Breadth BlockPlace::breadth_of(const WordAccess& access, Shadow other, Told told) const {
+Breadth BlockPlace::get_breadth(const WordAccess& access, Shadow other, Told told) const {
   const std::uint32_t its_block = access.mixed ? owner(other) : block;
-  if (told == Told::one_of_several) {
+  if (told == Told::several) {
     if (is_by_many_blocks(other)) return access.global ? Breadth::grid : Breadth::cluster;
     if (its_block == block) return is_by_many_warps(other) ? Breadth::block : Breadth::warp;
   }
   if (its_block != block)
-    return cluster_of(its_block) == cluster_of(block) ? Breadth::cluster : Breadth::grid;
-  return thread_of(other) / kLanes == access.warp.index ? Breadth::warp : Breadth::block;
+    return get_cluster(its_block) == get_cluster(block) ? Breadth::cluster : Breadth::grid;
+  return get_thread(other) / kLanes == access.warp.index ? Breadth::warp : Breadth::block;
 }
 
 }  // namespace kernwright::sim

@@ -22,14 +22,14 @@ struct BlockPlace {
   /// The block with this rank in the cluster; this one if there is none or it has ended.
   std::uint32_t block_at(std::uint64_t rank) const;
   /// The block that made a shadow, by its tick.
-  std::uint32_t owner(Shadow shadow) const { return launch.ticks.owner(tick_of(shadow)); }
-  std::uint32_t cluster_of(std::uint32_t other) const;
+  std::uint32_t owner(Shadow shadow) const { return launch.ticks.owner(get_tick(shadow)); }
+  std::uint32_t get_cluster(std::uint32_t other) const;
   /// The reach needed by an operation of this block to meet one of the other block.
   Reach reach_to(std::uint32_t other) const;
   /// The op of a site; null where it is not known.
   const CheckedOp* op_at(std::uint32_t site) const;
   /// How far away the other access is; one of several readers: the farthest of them.
-  Breadth breadth_of(const WordAccess& access, Shadow other, Told told = Told::itself) const;
+  Breadth get_breadth(const WordAccess& access, Shadow other, Told told = Told::itself) const;
 
   CheckedLaunch& launch;
   const Block* in = nullptr;

@@ -47,7 +47,7 @@ void set_semantics(CheckedOp& op, Semantics semantics) {
   op.release = both || semantics == Semantics::release;
 }
 
-Reach reach_of(const ptx::Modifiers& modifiers) {
+Reach read_reach(const ptx::Modifiers& modifiers) {
   return modifiers.scope == ptx::Scope::cta       ? Reach::block
          : modifiers.scope == ptx::Scope::cluster ? Reach::cluster
                                                   : Reach::device;
@@ -60,7 +60,7 @@ CheckedOp transfer(CheckKind kind, const ptx::Instruction& instruction) {
   const bool is_swap = modifiers.atom == ptx::AtomOp::cas;
   CheckedOp op{.kind = kind,
                .strong = kind == CheckKind::atomic,
-               .reach = reach_of(modifiers),
+               .reach = read_reach(modifiers),
                .bytes = static_cast<std::uint8_t>(element * modifiers.vector),
                .element = static_cast<std::uint8_t>(element),
                .swaps = is_swap,
@@ -76,7 +76,7 @@ CheckedOp transfer(CheckKind kind, const ptx::Instruction& instruction) {
 CheckedOp fence(const ptx::Instruction& instruction) {
   CheckedOp op;
   if (instruction.modifiers.verb == Verb::none) op.kind = CheckKind::fence;
-  op.reach = reach_of(instruction.modifiers);
+  op.reach = read_reach(instruction.modifiers);
   const std::string_view opcode = instruction.opcode;       // whose words stand in any order
   const bool reads = opcode.find("::read") != opcode.npos;  // does not show what was written
   if (opcode.find(".async") != opcode.npos && !reads) op.kind = CheckKind::proxy_fence;
@@ -156,7 +156,7 @@ CheckedOp classify_meeting(const ptx::Instruction& instruction) {
     case Handler::elect: return meeting(0);
     case Handler::mma:
     case Handler::mma_sp:
-    case Handler::movmatrix: return {.kind = CheckKind::meeting_of_all};
+    case Handler::movmatrix: return {.kind = CheckKind::full_meeting};
     case Handler::bar:
     case Handler::barrier:
       return instruction.modifiers.verb == Verb::warp_sync ? meeting(0) : CheckedOp{};
@@ -186,8 +186,8 @@ CheckedOp classify(const ptx::Instruction& instruction) {
     case Handler::tex:
     case Handler::tld4:
     case Handler::suld:
-    case Handler::sust: return {.kind = CheckKind::own};
-    case Handler::sured: return {.kind = CheckKind::own, .strong = true};
+    case Handler::sust: return {.kind = CheckKind::self_checked};
+    case Handler::sured: return {.kind = CheckKind::self_checked, .strong = true};
     case Handler::wgmma: return classify_wgmma(instruction.modifiers);
     case Handler::mbarrier: return classify_mbarrier(instruction.modifiers);
     case Handler::barrier_cluster: return classify_cluster_barrier(instruction.modifiers);
@@ -289,15 +289,15 @@ void mark_shuffle_flow(const ptx::Function& function,
 /// Marks loads with bytes that do not count, or count later, and the ops that use those. If an
 /// instruction has no op of its own, all bytes of its loads count.
 void mark_used_values(const Program& from, CheckedProgram& made) {
-  std::unordered_map<const ptx::Instruction*, std::uint32_t> op_of;
+  std::unordered_map<const ptx::Instruction*, std::uint32_t> index;
   for (std::uint32_t i = 0; i < from.full.size(); ++i) {
-    if (from.tables->instructions[i] != nullptr) op_of.emplace(from.tables->instructions[i], i);
+    if (from.tables->instructions[i] != nullptr) index.emplace(from.tables->instructions[i], i);
   }
   for (const ptx::Function& function : from.module->functions) {
     UsedValues found = find_used_values(function);
     const auto find = [&](std::uint32_t at) {
-      const auto op = op_of.find(&function.body[at]);
-      return op == op_of.end() ? ~std::uint32_t{0} : op->second;
+      const auto op = index.find(&function.body[at]);
+      return op == index.end() ? ~std::uint32_t{0} : op->second;
     };
     for (const auto& [at, uses] : found.uses) {
       if (find(at) != ~std::uint32_t{0}) continue;
@@ -328,7 +328,7 @@ void mark_used_values(const Program& from, CheckedProgram& made) {
 }
 
 /// The program with the same ops; their handlers are replaced later.
-std::unique_ptr<CheckedProgram> copy_of(const Program& from) {
+std::unique_ptr<CheckedProgram> copy_program(const Program& from) {
   auto made = std::make_unique<CheckedProgram>();
   Program& program = made->program;
   program.full = from.full;
@@ -408,7 +408,7 @@ void describe_op(const Program& from, std::uint32_t i, CheckedProgram& made) {
 }  // namespace
 
 std::unique_ptr<CheckedProgram> make_checked(const Program& from) {
-  auto made = copy_of(from);
+  auto made = copy_program(from);
   Program& program = made->program;
   classify_ops(from, *made);
   const CheckedHandlers handlers = checked_handlers();

@@ -29,15 +29,15 @@ enum class CheckKind : std::uint8_t {
   bulk,        ///< cp.async.bulk and its relatives, st.async, red.async
   bulk_group,
   bulk_wait,
-  proxy_fence,  ///< fence.proxy.async
-  map_fence,    ///< fence.proxy.tensormap::generic.acquire
-  own,          ///< tensormap, textures and surfaces, which tell the checks themselves
+  proxy_fence,   ///< fence.proxy.async
+  map_fence,     ///< fence.proxy.tensormap::generic.acquire
+  self_checked,  ///< tensormap, textures and surfaces, which tell the checks themselves
   wgmma,
   wgmma_group,
   wgmma_wait,
   fence,
   meeting,  ///< a *.sync instruction with a member mask in register `operand`
-  meeting_of_all,
+  full_meeting,
   shuffle,  ///< a meeting whose mask is in Op::e
   mbarrier,
   cluster_arrive,  ///< barrier.cluster.arrive

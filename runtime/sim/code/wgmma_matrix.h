@@ -21,7 +21,7 @@ inline constexpr std::uint8_t kSparseA = 1;
 inline constexpr int kMatrixChunk = 16;
 
 /// The depth of B, in chunks of k; A has two.
-[[gnu::always_inline]] inline unsigned depth_of_b(std::uint32_t flags) {
+[[gnu::always_inline]] inline unsigned b_depth(std::uint32_t flags) {
   return (flags & kSparse) != 0 ? 4 : 2;
 }
 

@@ -35,8 +35,8 @@ bool moves_data_otherwise(const ptx::Instruction& instruction) {
   if (handler == Handler::wmma) return verb == ptx::Verb::load || verb == ptx::Verb::store;
   if (handler == Handler::wgmma) return verb == ptx::Verb::mma;
   if (handler == Handler::cp) return instruction.modifiers.bulk;
-  return is_one_of(handler, {Handler::cp_bulk, Handler::st_async, Handler::red_async, Handler::tex,
-                             Handler::tld4, Handler::suld, Handler::sust, Handler::sured});
+  return is_any(handler, {Handler::cp_bulk, Handler::st_async, Handler::red_async, Handler::tex,
+                          Handler::tld4, Handler::suld, Handler::sust, Handler::sured});
 }
 
 void describe_memory(ObservedOp& op, const ptx::Function& function,

@@ -109,7 +109,7 @@ bool is_packaged(std::string_view path) {
 }
 
 template <std::size_t N>
-bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {
+bool is_any(const std::array<std::string_view, N>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -141,7 +141,7 @@ bool is_device_header(std::string_view name) {
                                                            "device_atomic_functions.hpp",
                                                            "surface_indirect_functions.h",
                                                            "texture_indirect_functions.h"};
-  if (is_one_of(kNames, name)) return true;
+  if (is_any(kNames, name)) return true;
   if (name.find('/') != std::string_view::npos) return false;
   if (name.starts_with("curand_") && name.ends_with(".h")) return true;
   // "sm_60_atomic_functions.hpp"
@@ -157,7 +157,7 @@ bool is_plain_header(std::string_view name) {
       "device_double_functions.h", "device_functions.h",   "device_types.h",
       "math_constants.h",          "math_functions.h",     "mma.h",
       "vector_functions.h",        "vector_functions.hpp", "vector_types.h"};
-  return is_one_of(kNames, name);
+  return is_any(kNames, name);
 }
 
 }  // namespace

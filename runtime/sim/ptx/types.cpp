@@ -31,7 +31,7 @@ Type type_from_name(std::string_view text) noexcept {
   return Type::none;
 }
 
-TypeClass class_of(Type type) {
+TypeClass class_id(Type type) {
   switch (type) {
     case Type::pred: return TypeClass::predicate;
     case Type::u8:
@@ -56,8 +56,8 @@ TypeClass class_of(Type type) {
 }
 
 bool fits(Type reg, Type type, bool wider) {
-  const TypeClass register_class = class_of(reg);
-  const TypeClass type_class = class_of(type);
+  const TypeClass register_class = class_id(reg);
+  const TypeClass type_class = class_id(type);
   if ((register_class == TypeClass::predicate) != (type_class == TypeClass::predicate))
     return false;
   const bool untyped = register_class == TypeClass::untyped || type_class == TypeClass::untyped;

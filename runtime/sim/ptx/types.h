@@ -156,7 +156,7 @@ struct Modifiers {
 /// Kinds of types for matching an instruction's type with its registers'; packed: halves, and
 /// several values in a word.
 enum class TypeClass { predicate, untyped, integer, floating, packed };
-TypeClass class_of(Type type);
+TypeClass class_id(Type type);
 
 /// PTX's rule: same size, and equal kinds unless one side is untyped. `wider` lets the register be
 /// larger (ld, st, cvt), up to 64 bits. Halves and packed types live in untyped or integer

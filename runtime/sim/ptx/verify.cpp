@@ -160,7 +160,7 @@ class Verifier {
       const Type own = i == length ? Type::pred : type;
       // For loaded or stored vectors of floats ptxas checks only the size.
       const bool by_size = spec.shape == OperandSpec::Shape::vector && spec.wider &&
-                           element.kind == OperandKind::reg && class_of(own) == TypeClass::floating;
+                           element.kind == OperandKind::reg && class_id(own) == TypeClass::floating;
       const Type as = !by_size ? own : bits(own) == 32 ? Type::b32 : Type::b64;
       std::string wrong = check_scalar(element, part, as);
       if (!wrong.empty()) return wrong;
@@ -210,7 +210,7 @@ class Verifier {
 
   std::string check_special(const Operand& operand, Type type, bool wider) const {
     const int width = special_bits(operand.special);
-    const TypeClass kind = class_of(type);
+    const TypeClass kind = class_id(type);
     const bool one_bit = width == 1;
     const bool number = kind == TypeClass::integer || kind == TypeClass::untyped;
     if (one_bit ? kind == TypeClass::predicate : number && (bits(type) == width || wider))
@@ -243,7 +243,7 @@ class Verifier {
     if (to.kind == OperandKind::vector && from.kind == OperandKind::vector) {
       return "moves a vector into a vector";
     }
-    if (class_of(type) == TypeClass::untyped) {
+    if (class_id(type) == TypeClass::untyped) {
       strip_braces(to);
       strip_braces(from);
     }
@@ -271,7 +271,7 @@ class Verifier {
     if (from.kind != OperandKind::vector) {
       Operand zero;
       zero.kind =
-          class_of(type) == TypeClass::floating ? OperandKind::float64 : OperandKind::integer;
+          class_id(type) == TypeClass::floating ? OperandKind::float64 : OperandKind::integer;
       Operand widened;
       widened.kind = OperandKind::vector;
       widened.elements.assign(length, zero);
@@ -303,7 +303,7 @@ class Verifier {
 
   std::string check_parts(Operand& vector, bool destination, Type type) {
     const std::size_t count = vector.elements.size();
-    if (class_of(type) != TypeClass::untyped || (count != 2 && count != 4)) {
+    if (class_id(type) != TypeClass::untyped || (count != 2 && count != 4)) {
       return "packs 2 or 4 parts of an untyped (.b) value";
     }
     const int part_bits = bits(type) / static_cast<int>(count);

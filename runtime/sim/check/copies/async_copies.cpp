@@ -40,7 +40,7 @@ void AsyncCopies::note_target(const Op* op, Warp& warp, int lane, AsyncCopy& cop
   priors_.fill(0);
   check_.races.examine(op, warp, lane, {AccessKind::write, Space::shared, copy.to, copy.bytes});
   copying_ = nullptr;
-  copy.stamp = kUnderWay | kAllBytes | check_.stamp_of(check_.ops[copy.op], warp.thread(lane));
+  copy.stamp = kUnderWay | kAllBytes | check_.get_stamp(check_.ops[copy.op], warp.thread(lane));
   for (std::uint64_t word = copy.to / 4; word < (copy.to + copy.bytes) / 4; ++word) {
     check_.shared.stamp_word(word, copy.stamp);
     origins_[word] = CopyOrigin(copy, priors_[word - copy.to / 4]);
@@ -68,7 +68,7 @@ AsyncCopy* AsyncCopies::copy_under_way(Shadow said) {
 }
 
 bool AsyncCopies::is_twin(const WordAccess& access, Shadow& write) {
-  const CheckedOp* const writer = check_.where.op_at(site_of(write));
+  const CheckedOp* const writer = check_.where.op_at(get_site(write));
   Shadow& prior = priors_[access.word - copying_->to / 4];
   const CopyOrigin& origin = origins_[access.word];
   if (write == 0 || check_.order.is_forgotten(write, false)) return false;
@@ -121,14 +121,14 @@ void AsyncCopies::end_twin(CopyTwins& twins, Shadow before, Shadow* shadow) {
   // The last two lanes of a warp stand for all of it: a lane's own accesses need the other one.
   const auto same_warp = [&](Shadow one) { return ((one ^ *shadow) & (kWarpMask | kAsync)) == 0; };
   const auto beside = std::find_if(twins.over.rbegin(), twins.over.rend(), [&](Shadow one) {
-    return same_warp(one) && !is_by_copy(*shadow) && thread_of(one) != thread_of(*shadow);
+    return same_warp(one) && !is_by_copy(*shadow) && get_thread(one) != get_thread(*shadow);
   });
   const Shadow second = beside == twins.over.rend() ? 0 : *beside;
   std::erase_if(twins.over, same_warp);
   if (second != 0) twins.over.insert(twins.over.begin(), second);
   if (*shadow != 0) twins.over.push_back(*shadow);
-  const auto own = std::find(twins.under_way.begin(), twins.under_way.end(), before);
-  if (own != twins.under_way.end()) twins.under_way.erase(own);
+  const auto twin = std::find(twins.under_way.begin(), twins.under_way.end(), before);
+  if (twin != twins.under_way.end()) twins.under_way.erase(twin);
   if (!twins.under_way.empty()) {
     *shadow = before == twins.stamp ? twins.under_way.back() : twins.stamp;
     return;
@@ -177,7 +177,7 @@ void AsyncCopies::restamp_words(const AsyncCopy& copy, Shadow before, Shadow sha
     Shadow& write = check_.shared.write[word];
     check_.shared.restamp(write, before, shadow, others);
     if (!is_by_bytes(write)) continue;
-    Shadow* const bytes = check_.shared.bytes_of_word(word);
+    Shadow* const bytes = check_.shared.find_bytes(word);
     for (int b = 0; b < 4; ++b) {
       const bool over = shadow != 0 && !is_under_way(shadow);
       const Shadow byte = over ? (shadow & ~kAllBytes) | Shadow{1} << (kBytesShift + b) : shadow;
@@ -202,10 +202,10 @@ void AsyncCopies::forget() {
 
 /// After its thread waited.
 void AsyncCopies::finish(Warp& warp, int lane, const AsyncCopy& copy) {
-  restamp(copy, check_.stamp_of(check_.ops[copy.op], warp.thread(lane)) | kAllBytes);
+  restamp(copy, check_.get_stamp(check_.ops[copy.op], warp.thread(lane)) | kAllBytes);
   // It may have read until now: an order after its issue alone is not enough.
   if (!check_.race || copy.source == 0 ||
-      (!check_.parts && tick_of(copy.stamp) >= tick_of(check_.order.floor)))
+      (!check_.parts && get_tick(copy.stamp) >= get_tick(check_.order.floor)))
     return;
   check_.regions.each(copy.from, copy.source, AccessKind::read, [&](const LaneTouch& part) {
     check_.races.examine(warp.code + copy.op, warp, lane, part);
@@ -239,7 +239,7 @@ bool AsyncCopies::end_tracked(MbarrierState& state, F is) {
            if (!is(tracked)) return false;
            const CheckedOp& info = check_.ops[tracked.copy.op];
            restamp(tracked.copy,
-                   check_.stamp_of(info, state.place - kMostWarps) | kAllBytes | kAsync);
+                   check_.get_stamp(info, state.place - kMostWarps) | kAllBytes | kAsync);
            return true;
          }) != 0;
 }
@@ -317,11 +317,11 @@ void AsyncCopies::arrive(const Op* op, Warp& warp, const Named& one, const Share
   const int lane = std::countr_zero(one.lanes);
   if (info.role == BarrierRole::begin) {
     state.open = state.complete = nullptr;
-    state.made = check_.stamp_of(info, warp.thread(lane));
+    state.made = check_.get_stamp(info, warp.thread(lane));
   } else if (check_.race && one.owner == &check_ && state.made != 0 &&
              !check_.order.is_ordered(state.made, warp, lane, false)) {
     const LaneTouch touch{AccessKind::atomic, Space::shared, one.offset, kMbarrierBytes};
-    WordAccess access = check_.races.access_of(op, warp, lane, touch);
+    WordAccess access = check_.races.get_access(op, warp, lane, touch);
     access.begin = one.offset;
     check_.races.report(access, state.made, true);
   }
@@ -354,9 +354,9 @@ const Op* AsyncCopies::mbarrier(const Op* op, Warp& warp, const std::uint64_t* a
   return next;
 }
 
-void AsyncCopies::begin_bulk(AsyncCopy& copy, const Piece& from, bool own) {
+void AsyncCopies::begin_bulk(AsyncCopy& copy, const Piece& from, bool local) {
   ++under_way_;
-  if (!own || from.bytes == 0) return;
+  if (!local || from.bytes == 0) return;
   copy.source = static_cast<std::uint32_t>(from.bytes);
   sources.add(from.begin, from.begin + from.bytes);
 }
@@ -371,18 +371,18 @@ void AsyncCopies::end_bulk(std::uint64_t mbarrier, const AsyncCopy& copy) {
   if (arrived != arriving_.end()) arriving_.erase(arrived);
   // A waiting thread comes after the copy's read of its source, even if its thread arrived before.
   auto past = std::make_shared<Past>();
-  (*past)[check_.where.owner(copy.stamp)].places[thread_of(copy.stamp) / kLanes] =
-      tick_of(copy.stamp) + 1;
+  (*past)[check_.where.owner(copy.stamp)].places[get_thread(copy.stamp) / kLanes] =
+      get_tick(copy.stamp) + 1;
   state.open = join(state.open, past);
 }
 
-const AsyncCopy* AsyncCopies::reader_of(std::uint64_t begin, std::uint64_t end) {
+const AsyncCopy* AsyncCopies::get_reader(std::uint64_t begin, std::uint64_t end) {
   const auto reads = [&](const AsyncCopy& one) { return one.reads(begin, end); };
   if (const AsyncCopy* const copy = groups_.find(reads); copy != nullptr) return copy;
   const auto arriving = std::find_if(arriving_.begin(), arriving_.end(), reads);
   if (arriving != arriving_.end()) return &*arriving;
   for (const auto& entry : mbarriers_) {
-    const AsyncCopy* const copy = entry.second.reader_of(begin, end);
+    const AsyncCopy* const copy = entry.second.get_reader(begin, end);
     if (copy != nullptr) return copy;
   }
   return nullptr;

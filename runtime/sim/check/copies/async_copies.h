@@ -36,7 +36,7 @@ class AsyncCopies {
   void wait(Warp& warp, std::size_t left, bool all);
 
   /// A bulk copy to this block's shared memory is issued; `own`: by a thread of this block.
-  void begin_bulk(AsyncCopy& copy, const Piece& from, bool own);
+  void begin_bulk(AsyncCopy& copy, const Piece& from, bool local);
   /// Its read of global memory is under way.
   void begin_read(const AsyncCopy& copy) { arriving_.push_back(copy); }
   /// The mbarrier at this offset received the copy's byte count.
@@ -53,7 +53,7 @@ class AsyncCopies {
   /// race; earlier writes may.
   bool is_twin(const WordAccess& access, Shadow& write);
   /// A copy under way with a read of these bytes of global memory; null: there is none.
-  const AsyncCopy* reader_of(std::uint64_t begin, std::uint64_t end);
+  const AsyncCopy* get_reader(std::uint64_t begin, std::uint64_t end);
 
  private:
   static constexpr std::uint32_t kNoThread = ~std::uint32_t{0};

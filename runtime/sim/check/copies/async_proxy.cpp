@@ -30,7 +30,7 @@ AsyncCopy AsyncProxy::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
   if (!check_.race) return copy;
   const CheckedOp& info = check_.ops[copy.op];
   const Shadow elsewhere = owner == &check_ ? 0 : kContended;
-  copy.stamp = check_.stamp_of(info, warp.thread(lane)) | kAllBytes |
+  copy.stamp = check_.get_stamp(info, warp.thread(lane)) | kAllBytes |
                (info.strong ? kStrong | elsewhere : kUnderWay);
   if (copy.source != 0) check_.copies.begin_read(copy);
   if (to.bytes != 0) write_by_copy(op, warp, lane, rank, to, copy.stamp);
@@ -40,7 +40,7 @@ AsyncCopy AsyncProxy::copy_to(const Op* op, Warp& warp, int lane, std::uint64_t 
 
 /// The target of a copy, in shared memory of the block with this rank.
 void AsyncProxy::write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t rank,
-                               const Piece& to, Shadow stamp_of_copy) {
+                               const Piece& to, Shadow copy_stamp) {
   BlockCheck* const owner = check_.peer(rank);
   const CheckedOp& info = check_.ops[warp.op_index(op)];
   LaneTouch touch{info.strong ? AccessKind::atomic : AccessKind::write,
@@ -52,7 +52,7 @@ void AsyncProxy::write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t
     check_.races.examine(op, warp, lane, touch);
     if (info.strong) return;
     for (std::uint64_t word = (at + 3) / 4; word < (at + bytes) / 4; ++word) {
-      owner->shared.stamp_word(word, stamp_of_copy);
+      owner->shared.stamp_word(word, copy_stamp);
     }
   });
   if (owner != &check_) check_.cluster.visit(op, warp, lane, touch);
@@ -62,11 +62,11 @@ void AsyncProxy::copy_from(const Op* op, Warp& warp, int lane, BulkStore store) 
   const std::uint32_t thread = warp.thread(lane);
   store.op = warp.op_index(op);
   const CheckedOp& info = check_.ops[store.op];
-  store.stamp = kUnderWay | kAllBytes | check_.stamp_of(info, thread);
-  if (check_.race) store.read = reads.begin(check_.stamp_of(info, thread) | kAllBytes);
+  store.stamp = kUnderWay | kAllBytes | check_.get_stamp(info, thread);
+  if (check_.race) store.read = reads.begin(check_.get_stamp(info, thread) | kAllBytes);
   before_ = 0;
   const bool moves =
-      !info.strong && !store.of_tensor && store.source.size() == 1 && store.to.size() == 1;
+      !info.strong && !store.is_tensor && store.source.size() == 1 && store.to.size() == 1;
   for (const Piece& piece : store.source) {
     each_piece(piece.begin, piece.bytes, [&](std::uint64_t at, std::uint32_t bytes) {
       read(op, warp, lane, at, bytes, moves ? &store : nullptr);
@@ -128,7 +128,7 @@ void AsyncProxy::wait_for_stores(Warp& warp, std::size_t left, bool reads_only) 
     }
     stores_.wait(thread, left, [&](BulkStore& store) {
       end_read(warp, lane, store);
-      end_store(store, check_.stamp_of(check_.ops[store.op], thread) | kAllBytes);
+      end_store(store, check_.get_stamp(check_.ops[store.op], thread) | kAllBytes);
     });
   }
 }
@@ -153,14 +153,14 @@ void AsyncProxy::read(const Op* op, Warp& warp, int lane, std::uint64_t at, std:
   const LaneTouch touch{AccessKind::read, Space::shared, at, bytes};
   if (check_.init) check_.unwritten.read_by_proxy(op, warp, lane, touch, to);
   if (!check_.race) return;
-  WordAccess access = check_.races.access_of(op, warp, lane, touch);
+  WordAccess access = check_.races.get_access(op, warp, lane, touch);
   for (std::uint64_t word = at / 4; word < (at + bytes + 3) / 4; ++word) {
     const Shadow write = check_.rules.last_write(check_.shared.hidden, check_.shared.write[word]);
     if (write == before_) continue;  // of a word that was looked at just now
     access.word = word;
     access.begin = 4 * word;
-    if (write != 0 && !is_of_one_thread(write)) {
-      for (const Shadow one : writes_of_bytes(touch, word, write)) is_readable(access, one);
+    if (write != 0 && !is_one_thread(write)) {
+      for (const Shadow one : byte_writes(touch, word, write)) is_readable(access, one);
     } else if (is_readable(access, write)) {
       before_ = write;
     }
@@ -170,7 +170,7 @@ void AsyncProxy::read(const Op* op, Warp& warp, int lane, std::uint64_t at, std:
 /// Whether the write comes before a read by the asynchronous proxy; a proxy fence between the two
 /// is needed as well.
 bool AsyncProxy::is_readable(const WordAccess& access, Shadow write) {
-  if (write == 0 || (!check_.where.clustered && tick_of(write) < check_.order.begin_tick()))
+  if (write == 0 || (!check_.where.clustered && get_tick(write) < check_.order.begin_tick()))
     return true;
   if (is_under_way(write) ||
       !check_.order.is_write_ordered(write, access.warp, access.lane, false)) {
@@ -184,7 +184,7 @@ bool AsyncProxy::is_readable(const WordAccess& access, Shadow write) {
 
 /// Whether a thread wrote it directly, without a later proxy fence known to the warp.
 bool AsyncProxy::needs_fence(Shadow write, const Warp& warp) const {
-  const CheckedOp* const writer = check_.where.op_at(site_of(write));
+  const CheckedOp* const writer = check_.where.op_at(get_site(write));
   const bool generic =
       writer != nullptr && (writer->kind == CheckKind::store || writer->kind == CheckKind::atomic ||
                             writer->kind == CheckKind::tile_store);
@@ -192,21 +192,21 @@ bool AsyncProxy::needs_fence(Shadow write, const Warp& warp) const {
 }
 
 /// The known last writes of a word's bytes; the word's shadow is `write`.
-std::array<Shadow, 4> AsyncProxy::writes_of_bytes(const LaneTouch& touch, std::uint64_t word,
-                                                  Shadow write) {
+std::array<Shadow, 4> AsyncProxy::byte_writes(const LaneTouch& touch, std::uint64_t word,
+                                              Shadow write) {
   std::array<Shadow, 4> bytes{};
   AccessHistory& there = check_.races.history(touch);
-  const Shadow* const shadows = is_by_bytes(write) ? there.bytes_of_word(word) : nullptr;
+  const Shadow* const shadows = is_by_bytes(write) ? there.find_bytes(word) : nullptr;
   for (std::uint32_t b = 0; b < 4; ++b)
-    bytes[b] =
-        shadows != nullptr ? check_.rules.last_write(there.hidden, shadows[b]) : byte_of(write, b);
+    bytes[b] = shadows != nullptr ? check_.rules.last_write(there.hidden, shadows[b])
+                                  : byte_shadow(write, b);
   return bytes;
 }
 
 /// Global memory, of one region, read by a copy to shared memory: the rest of the race check, after
 /// the check of their order.
 void AsyncProxy::look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
-  WordAccess access = check_.races.access_of(op, warp, lane, touch);
+  WordAccess access = check_.races.get_access(op, warp, lane, touch);
   const auto look = [&](Shadow write) {
     if (write == before_ || check_.order.is_forgotten(write, true) || is_under_way(write)) return;
     before_ = write;
@@ -223,11 +223,11 @@ void AsyncProxy::look_at_source(const Op* op, Warp& warp, int lane, const LaneTo
     touch.region->by_word(access.word);
     const Shadow write =
         check_.rules.last_write(touch.region->hidden, touch.region->write[access.word]);
-    if (write == 0 || is_of_one_thread(write)) {
+    if (write == 0 || is_one_thread(write)) {
       look(write);
       continue;
     }
-    for (const Shadow one : writes_of_bytes(touch, access.word, write)) look(one);
+    for (const Shadow one : byte_writes(touch, access.word, write)) look(one);
   }
 }
 
@@ -238,7 +238,7 @@ void AsyncProxy::copy_between(const Op* op, Warp& warp, int lane, const Piece& f
              [&](std::uint64_t at, std::uint32_t bytes) { read(op, warp, lane, at, bytes); });
   if (!check_.race) return;
   copy.reader = &check_;
-  copy.read = reads.begin(check_.stamp_of(check_.ops[copy.op], warp.thread(lane)) | kAllBytes);
+  copy.read = reads.begin(check_.get_stamp(check_.ops[copy.op], warp.thread(lane)) | kAllBytes);
   reads.add(copy.read, from.begin, from.bytes);
   check_.new_tick();
 }
@@ -250,20 +250,20 @@ void AsyncProxy::fence_maps(const Op* op, const Warp& warp) {
         warp.reg<std::uint64_t>(op->a)[std::countr_zero(m)] + static_cast<std::uint64_t>(op->imm);
     if (window_space(address) != Space::global) continue;
     auto& shadows = fenced_maps_[address];
-    for (std::uint64_t i = 0; i < shadows.size(); ++i) shadows[i] = write_of_map(address + 4 * i);
+    for (std::uint64_t i = 0; i < shadows.size(); ++i) shadows[i] = map_write(address + 4 * i);
   }
 }
 
 /// The write shadow of a word of a tensor map, without flags beside the access.
-Shadow AsyncProxy::write_of_map(std::uint64_t address) {
+Shadow AsyncProxy::map_write(std::uint64_t address) {
   GlobalRegion& there = *check_.regions.at(address);
   const std::lock_guard lock(there);
   const std::uint64_t word = address % kRegionBytes / 4;
   there.by_word(word);
   const Shadow write = check_.rules.last_write(there.hidden, there.write[word]);
-  if (write == 0 || is_of_one_thread(write)) return write & ~kLookCloser;
+  if (write == 0 || is_one_thread(write)) return write & ~kLookCloser;
   Shadow last = 0;
-  for (const Shadow one : writes_of_bytes({.region = &there}, word, write))
+  for (const Shadow one : byte_writes({.region = &there}, word, write))
     last = std::max(last, one & ~kLookCloser);
   return last;
 }
@@ -275,12 +275,12 @@ void AsyncProxy::use_map(const Op* op, Warp& warp, int lane, std::uint64_t addre
   const auto fenced = fenced_maps_.find(address);
   for (std::uint64_t i = 0; i < kTensorMapBytes / 4; ++i) {
     const std::uint64_t at = address + 4 * i;
-    const Shadow write = write_of_map(at);
+    const Shadow write = map_write(at);
     if (write < check_.order.launch_floor ||
         (fenced != fenced_maps_.end() && fenced->second[i] == write))
       continue;
     const LaneTouch touch{AccessKind::read, Space::global, at, 4, check_.regions.at(at)};
-    WordAccess access = check_.races.access_of(op, warp, lane, touch);
+    WordAccess access = check_.races.get_access(op, warp, lane, touch);
     access.begin = at;
     return check_.races.report(access, write, true, Missing::map_fence);
   }
@@ -292,8 +292,8 @@ void AsyncProxy::look_at_write(const WordAccess& access, const BlockCheck& owner
   const std::uint32_t w = access.warp.index;
   const AsyncRead* const found = owner.proxy.reads.find(begin, end, [&](const AsyncRead& read) {
     if (read.ended == 0) return true;
-    const std::uint32_t of_warp = thread_of(read.stamp) / kLanes;
-    const std::uint32_t leader = of_warp / kWarpgroupWarps * kWarpgroupWarps;
+    const std::uint32_t writer_warp = get_thread(read.stamp) / kLanes;
+    const std::uint32_t leader = writer_warp / kWarpgroupWarps * kWarpgroupWarps;
     // Whether this warp comes after one with a wait for the read.
     const auto comes_after = [&](const auto& knows) {
       for (std::uint32_t i = 0; i < kWarpgroupWarps; ++i) {
@@ -302,12 +302,12 @@ void AsyncProxy::look_at_write(const WordAccess& access, const BlockCheck& owner
       return false;
     };
     if (&owner == &check_) {
-      return read.ended >= tick_of(check_.order.floor) &&
+      return read.ended >= get_tick(check_.order.floor) &&
              !comes_after([&](std::uint32_t tick, std::uint32_t warp) {
                return warp == w || check_.order.knows(w, warp, tick);
              });
     }
-    const BlockPast* const known = check_.order.past_of(w, owner.where.block);
+    const BlockPast* const known = check_.order.get_past(w, owner.where.block);
     return known == nullptr || !comes_after([&](std::uint32_t tick, std::uint32_t warp) {
              return known->covers(tick, warp);
            });

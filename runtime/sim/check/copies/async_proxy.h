@@ -57,15 +57,15 @@ class AsyncProxy {
   template <typename F>
   void restamp_global(const Piece& piece, F is, Shadow shadow);
   void write_by_copy(const Op* op, Warp& warp, int lane, std::uint64_t rank, const Piece& to,
-                     Shadow stamp_of_copy);
+                     Shadow copy_stamp);
   void end_read(Warp& warp, int lane, BulkStore& store);
   void end_store(const BulkStore& store, Shadow shadow);
   void read(const Op* op, Warp& warp, int lane, std::uint64_t at, std::uint32_t bytes,
             const BulkStore* to = nullptr);
   bool is_readable(const WordAccess& access, Shadow write);
   void look_at_source(const Op* op, Warp& warp, int lane, const LaneTouch& touch);
-  std::array<Shadow, 4> writes_of_bytes(const LaneTouch& touch, std::uint64_t word, Shadow write);
-  Shadow write_of_map(std::uint64_t address);
+  std::array<Shadow, 4> byte_writes(const LaneTouch& touch, std::uint64_t word, Shadow write);
+  Shadow map_write(std::uint64_t address);
   bool needs_fence(Shadow write, const Warp& warp) const;
 
   BlockCheck& check_;

@@ -52,15 +52,15 @@ struct CopyOrigin {
 
   CopyOrigin() = default;
   CopyOrigin(const AsyncCopy& copy, Shadow its_prior)
-      : from(copy.from), prior(its_prior), shape(shape_of(copy)) {}
+      : from(copy.from), prior(its_prior), shape(copy_shape(copy)) {}
   /// Whether the copy repeats it.
   bool is_repeated_by(const AsyncCopy& copy) const noexcept {
-    return shape == shape_of(copy) && (copy.source == 0 || from == copy.from);
+    return shape == copy_shape(copy) && (copy.source == 0 || from == copy.from);
   }
 
  private:
   /// Target and sizes; sizes are at most 16.
-  static std::uint32_t shape_of(const AsyncCopy& copy) noexcept {
+  static std::uint32_t copy_shape(const AsyncCopy& copy) noexcept {
     return static_cast<std::uint32_t>(copy.to) << 10 | copy.bytes << 5 | copy.source;
   }
 };

@@ -16,7 +16,7 @@ void AsyncProxy::wgmma(const Op* op, Warp& warp) {
   std::uint32_t& group = products_.open(w);
   if (check_.race && group == 0) {
     group = reads.begin(
-        check_.stamp_of(info, w * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane)) |
+        check_.get_stamp(info, w * std::uint32_t{kLanes} + static_cast<std::uint32_t>(lane)) |
         kAllBytes);
   }
   before_ = 0;
@@ -34,7 +34,7 @@ void AsyncProxy::wgmma(const Op* op, Warp& warp) {
     for (unsigned r = 0; r < 2; ++r) read_rows(a, 2 * (w % kWarpgroupWarps) + r, 2);
   }
   const SharedMatrix b(warp.reg<std::uint64_t>(op->b)[lane], (op->flags & kTransposeB) != 0);
-  for (unsigned n = 0; n < info.tiles; ++n) read_rows(b, n, depth_of_b(op->flags));
+  for (unsigned n = 0; n < info.tiles; ++n) read_rows(b, n, b_depth(op->flags));
 }
 
 void AsyncProxy::wait_for_wgmma(const Warp& warp, std::size_t left) {
@@ -42,7 +42,7 @@ void AsyncProxy::wait_for_wgmma(const Warp& warp, std::size_t left) {
   if (!check_.race) return;
   if (!check_.where.clustered) {
     reads.drop_if([&](const AsyncRead& read) {
-      return read.ended != 0 && read.ended < tick_of(check_.order.floor);
+      return read.ended != 0 && read.ended < get_tick(check_.order.floor);
     });
   }
 }

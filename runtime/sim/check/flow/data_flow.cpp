@@ -4,7 +4,7 @@
 namespace kernwright::sim {
 using ptx::Handler;
 
-Outline outline_of(const ptx::Function& function) {
+Outline make_outline(const ptx::Function& function) {
   Outline outline{std::vector<std::uint32_t>(function.body.size()),
                   std::vector<std::vector<std::uint32_t>>(function.registers.size())};
   std::vector<bool> begins(function.body.size() + 1, false);
@@ -15,7 +15,7 @@ Outline outline_of(const ptx::Function& function) {
     block += begins[i] ? 1 : 0;
     outline.blocks[i] = block;
     const bool ends_block =
-        is_one_of(one.row->handler, {Handler::bra, Handler::brx, Handler::ret, Handler::exit});
+        is_any(one.row->handler, {Handler::bra, Handler::brx, Handler::ret, Handler::exit});
     block += ends_block ? 1 : 0;
     for (const ptx::Operand& operand : one.operands) {
       each_register(operand, [&](std::uint32_t reg, bool written) {

@@ -16,9 +16,9 @@ struct Outline {
   std::vector<std::uint32_t> blocks;                ///< by instruction: its basic block
   std::vector<std::vector<std::uint32_t>> writers;  ///< by register: instructions, in their order
 };
-Outline outline_of(const ptx::Function& function);
+Outline make_outline(const ptx::Function& function);
 
-inline bool is_one_of(ptx::Handler handler, std::initializer_list<ptx::Handler> some) {
+inline bool is_any(ptx::Handler handler, std::initializer_list<ptx::Handler> some) {
   return std::find(some.begin(), some.end(), handler) != some.end();
 }
 

@@ -11,7 +11,7 @@ void LostValues::clear() {
 }
 
 /// Null: the uses of the op's result are unknown.
-const FlowStep* LostValues::step_of(std::uint32_t op) const {
+const FlowStep* LostValues::find_step(std::uint32_t op) const {
   const auto& flow = place_.launch.program.flow;
   const auto known = flow.find(op);
   return known == flow.end() ? nullptr : &known->second;
@@ -43,7 +43,7 @@ void LostValues::put(const Warp& warp, std::uint32_t source, const Value& value)
 void LostValues::shuffle(const Op* op, const Warp& warp, const ShuffleSources& read) {
   if (read.lost == 0 && all_.empty()) return;
   const std::uint32_t index = warp.op_index(op);
-  const FlowStep* const step = step_of(index);
+  const FlowStep* const step = find_step(index);
   if (step == nullptr) return;
   Value value;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
@@ -62,7 +62,7 @@ void LostValues::shuffle(const Op* op, const Warp& warp, const ShuffleSources& r
 }
 
 void LostValues::follow(const Op* op, const Warp& warp) {
-  const FlowStep* const step = all_.empty() ? nullptr : step_of(warp.op_index(op));
+  const FlowStep* const step = all_.empty() ? nullptr : find_step(warp.op_index(op));
   if (step == nullptr || step->role == FlowRole::shuffle) return;
   const bool uses = step->role == FlowRole::use;
   const std::uint32_t chosen = step->role == FlowRole::choice ? warp.pred(op->c) : ~0u;

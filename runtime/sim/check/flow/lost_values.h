@@ -41,7 +41,7 @@ class LostValues {
     }
   };
 
-  const FlowStep* step_of(std::uint32_t op) const;
+  const FlowStep* find_step(std::uint32_t op) const;
   const LostSource* find(const Warp& warp, const std::vector<std::uint32_t>& sources,
                          int lane) const;
   void put(const Warp& warp, std::uint32_t source, const Value& value);

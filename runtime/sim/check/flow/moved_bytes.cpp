@@ -28,7 +28,7 @@ std::optional<int> bytes_in(const Operand& operand) {
   return static_cast<int>(operand.bits / 8);
 }
 
-std::vector<ByteWindow> one_of(const ByteWindow& window) {
+std::vector<ByteWindow> one_window(const ByteWindow& window) {
   return window.count > 0 ? std::vector{window} : std::vector<ByteWindow>{};
 }
 
@@ -39,12 +39,12 @@ std::vector<ByteWindow> gather(const ByteWindow& window, std::uint32_t reg, int 
   for (int i = 0; i < bytes; ++i) {
     const int source = from(i) - window.first;
     if (from(i) < 0 || source < 0 || source >= window.count) continue;
-    const int of = window.of + source;
+    const int byte = window.byte + source;
     ByteWindow* const last = all.empty() ? nullptr : &all.back();
-    if (last != nullptr && last->first + last->count == i && last->of + last->count == of) {
+    if (last != nullptr && last->first + last->count == i && last->byte + last->count == byte) {
       ++last->count;
     } else {
-      all.push_back({reg, i, 1, of});
+      all.push_back({reg, i, 1, byte});
     }
   }
   return all;
@@ -54,7 +54,7 @@ Windows move(const ptx::Function& function, const Instruction& one, const ByteWi
   const Operand &target = one.operands[0], &source = one.operands[1];
   const bool unpacks = target.kind == OperandKind::vector;
   if (!unpacks && source.kind != OperandKind::vector)
-    return one_of(window.part(0, ptx::bits(one.modifiers.type[0]) / 8, target.reg, 0));
+    return one_window(window.part(0, ptx::bits(one.modifiers.type[0]) / 8, target.reg, 0));
   std::vector<ByteWindow> all;
   int at = 0;
   const std::vector<Operand>& elements = unpacks ? target.elements : source.elements;
@@ -73,7 +73,7 @@ Windows move(const ptx::Function& function, const Instruction& one, const ByteWi
 }
 
 Windows permute(const Instruction& one, std::uint32_t operand, const ByteWindow& window,
-                bool with_signs) {
+                bool keeps_sign) {
   const Operand& selector = one.operands[3];
   if (one.modifiers.prmt != ptx::PrmtMode::none || operand == 3 ||
       selector.kind != OperandKind::integer)
@@ -82,11 +82,11 @@ Windows permute(const Instruction& one, std::uint32_t operand, const ByteWindow&
   bool copies_sign = false;
   auto all = gather(window, one.operands[0].reg, 4, [&](int i) {
     const auto which = static_cast<int>(selector.bits >> 4 * i & 15);
-    const bool mine = which % 8 >= base && which % 8 < base + 4;
-    copies_sign |= mine && which >= 8;
-    return mine ? which % 8 - base : -1;
+    const bool chosen = which % 8 >= base && which % 8 < base + 4;
+    copies_sign |= chosen && which >= 8;
+    return chosen ? which % 8 - base : -1;
   });
-  if (copies_sign && !with_signs) return std::nullopt;
+  if (copies_sign && !keeps_sign) return std::nullopt;
   return all;
 }
 
@@ -94,11 +94,11 @@ Windows permute(const Instruction& one, std::uint32_t operand, const ByteWindow&
 
 ByteWindow ByteWindow::part(int begin, int end, std::uint32_t other, int to) const {
   const int low = std::max(first, begin), high = std::min(first + count, end);
-  return {other, low - begin + to, high - low, of + low - first};
+  return {other, low - begin + to, high - low, byte + low - first};
 }
 
 Windows move_bytes(const ptx::Function& function, const Instruction& one, std::uint32_t operand,
-                   const ByteWindow& window, bool with_signs) {
+                   const ByteWindow& window, bool keeps_sign) {
   const std::uint32_t target = one.operands[0].reg;
   const ptx::Type type = one.modifiers.type[0];
   const int bytes = ptx::bits(type) / 8;
@@ -107,43 +107,43 @@ Windows move_bytes(const ptx::Function& function, const Instruction& one, std::u
     case Handler::cvt: {
       const ptx::Type from = one.modifiers.type[1];
       const bool widens = ptx::bits(type) > ptx::bits(from);
-      if (ptx::class_of(from) != ptx::TypeClass::integer ||
-          ptx::class_of(type) != ptx::TypeClass::integer || one.modifiers.sat ||
-          (widens && is_signed(from) && !with_signs))
+      if (ptx::class_id(from) != ptx::TypeClass::integer ||
+          ptx::class_id(type) != ptx::TypeClass::integer || one.modifiers.sat ||
+          (widens && is_signed(from) && !keeps_sign))
         return std::nullopt;
-      return one_of(window.part(0, std::min(bytes, ptx::bits(from) / 8), target, 0));
+      return one_window(window.part(0, std::min(bytes, ptx::bits(from) / 8), target, 0));
     }
     case Handler::shl: {
       const auto by = bytes_in(one.operands[2]);
       if (!by || operand != 1) return std::nullopt;
-      return one_of(window.part(0, bytes - *by, target, *by));
+      return one_window(window.part(0, bytes - *by, target, *by));
     }
     case Handler::shr: {
       const auto by = bytes_in(one.operands[2]);
       if (!by || operand != 1 || (is_signed(type) && window.first + window.count >= bytes))
         return std::nullopt;
-      return one_of(window.part(*by, bytes, target, 0));
+      return one_window(window.part(*by, bytes, target, 0));
     }
     case Handler::and_: {
       const Operand& mask = one.operands[operand == 1 ? 2 : 1];
-      if (mask.kind != OperandKind::integer) return one_of(window.part(0, bytes, target, 0));
+      if (mask.kind != OperandKind::integer) return one_window(window.part(0, bytes, target, 0));
       return gather(window, target, bytes,
                     [&](int i) { return (mask.bits >> 8 * i & 255) != 0 ? i : -1; });
     }
-    case Handler::or_: return one_of(window.part(0, bytes, target, 0));
-    case Handler::prmt: return permute(one, operand, window, with_signs);
+    case Handler::or_: return one_window(window.part(0, bytes, target, 0));
+    case Handler::prmt: return permute(one, operand, window, keeps_sign);
     case Handler::bfi: {
       const auto at = bytes_in(one.operands[3]), count = bytes_in(one.operands[4]);
-      if (operand == 2 && (!at || !count)) return one_of(window.part(0, bytes, target, 0));
+      if (operand == 2 && (!at || !count)) return one_window(window.part(0, bytes, target, 0));
       if (!at || !count || operand > 2) return std::nullopt;
       const int end = std::min(*at + *count, bytes);
-      if (operand == 1) return one_of(window.part(0, end - *at, target, *at));
+      if (operand == 1) return one_window(window.part(0, end - *at, target, *at));
       return gather(window, target, bytes, [&](int i) { return i < *at || i >= end ? i : -1; });
     }
     case Handler::bfe: {
       const auto at = bytes_in(one.operands[2]), count = bytes_in(one.operands[3]);
       if (!at || !count || operand != 1 || is_signed(type)) return std::nullopt;
-      return one_of(window.part(*at, std::min(*at + *count, bytes), target, 0));
+      return one_window(window.part(*at, std::min(*at + *count, bytes), target, 0));
     }
     default: return std::nullopt;
   }

@@ -34,7 +34,7 @@ struct Accesses {
 };
 
 /// The address of a load or store through a register, else null.
-const ptx::Operand* address_of(const Instruction& one) {
+const ptx::Operand* find_address(const Instruction& one) {
   const Handler handler = one.row->handler;
   const bool loads = handler == Handler::ld || handler == Handler::ldu;
   if (!loads && handler != Handler::st) return nullptr;
@@ -48,7 +48,7 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, Accesses> collect(const ptx::F
   std::map<std::pair<std::uint32_t, std::uint32_t>, Accesses> all;
   for (std::uint32_t i = 0; i < function.body.size(); ++i) {
     const Instruction& one = function.body[i];
-    const ptx::Operand* const address = address_of(one);
+    const ptx::Operand* const address = find_address(one);
     if (address == nullptr) continue;
     std::uint32_t root = address->reg;
     std::int64_t begin = address->offset;

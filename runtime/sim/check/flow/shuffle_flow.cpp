@@ -51,7 +51,7 @@ bool gives_away(const Instruction& one) {
   const Space space = one.modifiers.space;
   if (handler == Handler::st)
     return space == Space::global || space == Space::shared || space == Space::cluster;
-  return is_one_of(handler, {Handler::atom, Handler::red, Handler::redux, Handler::match});
+  return is_any(handler, {Handler::atom, Handler::red, Handler::redux, Handler::match});
 }
 
 class Flow {
@@ -59,7 +59,7 @@ class Flow {
   Flow(const ptx::Function& function, const std::function<bool(std::uint32_t)>& is_op)
       : function_(function),
         is_op_(is_op),
-        writers_(outline_of(function).writers),
+        writers_(make_outline(function).writers),
         sources_(function.registers.size()) {}
 
   std::unordered_map<std::uint32_t, FlowStep> run() {

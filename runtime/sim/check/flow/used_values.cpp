@@ -19,7 +19,7 @@ using ptx::OperandKind;
 using ptx::Semantics;
 using ptx::Space;
 
-constexpr std::uint32_t kAllOfValue = ~std::uint32_t{0};
+constexpr std::uint32_t kWholeValue = ~std::uint32_t{0};
 /// How far values are followed through arithmetic: compilers speculate a handful of instructions.
 constexpr int kMostSteps = 8;
 constexpr std::size_t kMostUses = 16;
@@ -28,7 +28,7 @@ constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
 /// The guard's index, in place of an operand.
 constexpr std::uint32_t kAsGuard = ~std::uint32_t{0};
 
-std::uint32_t low_bytes(int bits) { return bits >= 256 ? kAllOfValue : (1u << bits / 8) - 1; }
+std::uint32_t low_bytes(int bits) { return bits >= 256 ? kWholeValue : (1u << bits / 8) - 1; }
 
 /// Arithmetic on registers, without side effects.
 bool computes(const Instruction& one) {
@@ -44,18 +44,18 @@ bool computes(const Instruction& one) {
 bool runs_alone(const Instruction& one) {
   const Handler handler = one.row->handler;
   if (handler == Handler::add || handler == Handler::mul)
-    return ptx::class_of(one.modifiers.type[0]) == ptx::TypeClass::floating;
-  return is_one_of(handler, {Handler::selp, Handler::mov, Handler::cvt, Handler::ld, Handler::st,
-                             Handler::and_, Handler::or_, Handler::xor_, Handler::not_,
-                             Handler::shl, Handler::shr, Handler::fma, Handler::sub, Handler::neg,
-                             Handler::abs, Handler::min, Handler::max});
+    return ptx::class_id(one.modifiers.type[0]) == ptx::TypeClass::floating;
+  return is_any(handler, {Handler::selp, Handler::mov, Handler::cvt, Handler::ld, Handler::st,
+                          Handler::and_, Handler::or_, Handler::xor_, Handler::not_, Handler::shl,
+                          Handler::shr, Handler::fma, Handler::sub, Handler::neg, Handler::abs,
+                          Handler::min, Handler::max});
 }
 
 class Follower {
  public:
   explicit Follower(const ptx::Function& function)
       : function_(function),
-        outline_(outline_of(function)),
+        outline_(make_outline(function)),
         objects_(find_object_loads(function, outline_)),
         reads_(function.registers.size()) {
     for (std::uint32_t i = 0; i < function.body.size(); ++i) {
@@ -90,30 +90,30 @@ class Follower {
 
   /// Bytes of a register used by one of its readers: those that it moves on, or all.
   std::uint32_t used_by(std::uint32_t reg, const Read& read, int steps) const {
-    if (read.operand == kAsGuard) return kAllOfValue;
+    if (read.operand == kAsGuard) return kWholeValue;
     const Instruction& one = function_.body[read.at];
     const Handler handler = one.row->handler;
     if (handler == Handler::st)
-      return read.operand == 1 ? low_bytes(ptx::bits(one.modifiers.type[0])) : kAllOfValue;
+      return read.operand == 1 ? low_bytes(ptx::bits(one.modifiers.type[0])) : kWholeValue;
     if (handler == Handler::shr && read.operand == 1) {
       const Operand& by = one.operands[2];
       const std::uint64_t gone = by.kind == OperandKind::integer ? by.bits / 8 : 0;
-      return kAllOfValue << std::min<std::uint64_t>(gone, 31);
+      return kWholeValue << std::min<std::uint64_t>(gone, 31);
     }
     const auto moved = move_bytes(function_, one, read.operand, {reg, 0, kRegisterBytes, 0}, true);
-    if (!moved) return kAllOfValue;
+    if (!moved) return kWholeValue;
     std::uint32_t bytes = 0;
     for (const ByteWindow& part : *moved) {
       const std::uint32_t wanted =
-          handler == Handler::mov ? used_of(part.reg, steps - 1) >> part.first : kAllOfValue;
-      bytes |= (wanted & low_bytes(8 * part.count)) << part.of;
+          handler == Handler::mov ? get_used(part.reg, steps - 1) >> part.first : kWholeValue;
+      bytes |= (wanted & low_bytes(8 * part.count)) << part.byte;
     }
     return bytes;
   }
 
   /// Bytes of a register with a use.
-  std::uint32_t used_of(std::uint32_t reg, int steps) const {
-    if (steps <= 0 || !is_written_once(reg)) return kAllOfValue;
+  std::uint32_t get_used(std::uint32_t reg, int steps) const {
+    if (steps <= 0 || !is_written_once(reg)) return kWholeValue;
     std::uint32_t bytes = 0;
     for (const Read& read : reads_[reg]) bytes |= used_by(reg, read, steps);
     return bytes;
@@ -151,8 +151,8 @@ class Follower {
     ValueUse how = {};
   };
 
-  static ValueUse use_of(const ByteWindow& window, std::uint32_t load, UsingLanes lanes) {
-    return {load, ((1u << window.count) - 1) << window.of, lanes, window.first - window.of};
+  static ValueUse get_use(const ByteWindow& window, std::uint32_t load, UsingLanes lanes) {
+    return {load, ((1u << window.count) - 1) << window.byte, lanes, window.first - window.byte};
   }
 
   /// The store's places for the window, possibly in several elements of a vector.
@@ -162,7 +162,7 @@ class Follower {
     const int bytes = ptx::bits(store.modifiers.type[0]) / 8;
     const auto note = [&](int at) {
       const ByteWindow part = window.part(0, bytes, window.reg, at);
-      if (part.count > 0) uses.push_back({where, use_of(part, load, UsingLanes::copied)});
+      if (part.count > 0) uses.push_back({where, get_use(part, load, UsingLanes::copied)});
     };
     if (value.kind != OperandKind::vector) return note(0);
     for (std::size_t i = 0; i < value.elements.size(); ++i) {
@@ -198,14 +198,14 @@ class Follower {
       const bool is_value = read.operand == 1 || read.operand == 2;
       if (one.row->handler == Handler::selp && !one.guarded && is_value) {
         const auto lanes = read.operand == 1 ? UsingLanes::where : UsingLanes::where_not;
-        uses.push_back({read.at, use_of(window, place.load, lanes)});
+        uses.push_back({read.at, get_use(window, place.load, lanes)});
       } else if (here && computes(one)) {
         if (!follow_result(window, place, read, uses)) return false;
       } else if (!here && may_move && computes(one) && goes_on(window, place, read, uses)) {
         continue;
       } else if (stores(one, read.operand, place.way)) {
         if (place.way == Way::bits && updates(one, from)) {
-          uses.push_back({read.at, use_of(window, place.load, UsingLanes::updated)});
+          uses.push_back({read.at, get_use(window, place.load, UsingLanes::updated)});
         } else {
           note_copies(window, read.at, one, place.load, uses);
         }
@@ -213,7 +213,7 @@ class Follower {
         const bool same_lanes =
             here && !is_away && (!one.guarded || (from.guarded && one.guard == from.guard));
         if (same_lanes || !(may_move || one.guarded) || !runs_alone(one)) return false;
-        uses.push_back({read.at, use_of(window, place.load, UsingLanes::all)});
+        uses.push_back({read.at, get_use(window, place.load, UsingLanes::all)});
       }
     }
     return true;
@@ -241,7 +241,7 @@ class Follower {
     if (!moved) {
       const Operand& result = one.operands[0];
       return result.kind == OperandKind::reg &&
-             follow({result.reg, window.first, window.count, window.of}, next, uses);
+             follow({result.reg, window.first, window.count, window.byte}, next, uses);
     }
     return std::all_of(moved->begin(), moved->end(),
                        [&](const ByteWindow& part) { return follow(part, next, uses); });
@@ -266,7 +266,7 @@ class Follower {
     const std::size_t count = is_vector ? target.elements.size() : 1;
     const int bits = ptx::bits(modifiers.type[0]);
     if (bits < 8 || bits * static_cast<int>(count) > 256) return;
-    const std::uint32_t given = load.used_bytes != 0 ? load.used_bytes : kAllOfValue;
+    const std::uint32_t given = load.used_bytes != 0 ? load.used_bytes : kWholeValue;
     const auto object = objects_.find(at);
     LoadedBytes bytes{0, 0, 0, 0, object == objects_.end() ? 0 : object->second};
     std::vector<Use> all;
@@ -275,7 +275,7 @@ class Follower {
       if (element.kind != OperandKind::reg || element.reg == ptx::kNoRegister) continue;
       const int first = static_cast<int>(i) * bits / 8;
       const std::uint32_t part =
-          ((used_of(element.reg, kMostSteps) & low_bytes(bits)) << first) & given;
+          ((get_used(element.reg, kMostSteps) & low_bytes(bits)) << first) & given;
       std::vector<Use> uses;
       const ByteWindow window{element.reg, 0, bits / 8, first};
       const bool later = follow(window, {at, at, kMostSteps, Way::copies}, uses) && !uses.empty();

@@ -142,9 +142,9 @@ constexpr std::uint64_t kRankedAddress = std::uint64_t{1} << kRankShift;
 }
 
 template <bool kMasked>
-[[gnu::always_inline]] inline WarpTouch touch_of(const Op* op, const Warp& warp,
-                                                 const CheckedOp& info, AccessKind mode,
-                                                 const std::uint64_t* address) {
+[[gnu::always_inline]] inline WarpTouch make_touch(const Op* op, const Warp& warp,
+                                                   const CheckedOp& info, AccessKind mode,
+                                                   const std::uint64_t* address) {
   const std::uint32_t mask = kMasked ? warp.mask : kAllLanes;
   return {op, &info, mode, mask, info.bytes, kMasked ? std::countr_zero(mask) : 0, address};
 }
@@ -158,7 +158,7 @@ template <bool kMasked>
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
   const Space space = space_of(op);
-  WarpTouch touch = touch_of<kMasked>(op, warp, info, mode, address);
+  WarpTouch touch = make_touch<kMasked>(op, warp, info, mode, address);
   check_access(check, warp, touch, space);
   if (!kMasked && info.fixed) note_gather(check, warp, op, info);
   const OpFn run = kMasked ? info.masked : info.full;
@@ -184,7 +184,7 @@ void check_tiles(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& i
                  AccessKind mode) {
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
-  WarpTouch touch = touch_of<kMasked>(op, warp, info, mode, address);
+  WarpTouch touch = make_touch<kMasked>(op, warp, info, mode, address);
   const std::uint32_t rows = info.tiles * 8u;
   if (rows < 32) touch.mask &= (1u << rows) - 1;
   if (touch.mask == 0) return;
@@ -216,8 +216,8 @@ template <bool kMasked>
 }
 
 /// Reports uses of loaded values, before the op that uses them.
-[[gnu::noinline]] void tell_of_uses(const Op* op, Warp& warp, BlockCheck& check,
-                                    const CheckedOp& info) {
+[[gnu::noinline]] void report_uses(const Op* op, Warp& warp, BlockCheck& check,
+                                   const CheckedOp& info) {
   if (info.uses) {
     alignas(64) std::uint64_t address[kLanes];
     if (info.kind == CheckKind::store) lane_addresses(op, warp, address);
@@ -250,14 +250,14 @@ template <bool kMasked>
       return run(op, warp);
     case CheckKind::meeting: return checked_meeting(op, warp, check, info, run);
     case CheckKind::shuffle: return checked_shuffle(op, warp, check, info, run);
-    case CheckKind::meeting_of_all: {
+    case CheckKind::full_meeting: {
       const Op* const next = run(op, warp);
       if (next != nullptr) check.meet(op, warp, nullptr);
       return next;
     }
     case CheckKind::mbarrier: return check_mbarrier(op, warp, check, run);
     case CheckKind::bulk:
-    case CheckKind::own:
+    case CheckKind::self_checked:
     case CheckKind::use:
     case CheckKind::none: return run(op, warp);
     default: return checked_other(op, warp, check, info, run);
@@ -266,13 +266,13 @@ template <bool kMasked>
 
 template <bool kMasked>
 const Op* checked(const Op* op, Warp& warp) {
-  BlockCheck& check = BlockCheck::of(warp);
+  BlockCheck& check = BlockCheck::get(warp);
   const CheckedOp& info = check.ops[warp.op_index(op)];
   if (check.slow.pauses() && !info.guarded && info.bytes != 0 && check.schedule.pause(op, warp))
     return nullptr;
   check.inside = true;
   if (check.slow.follows()) [[unlikely]]
-    tell_of_uses(op, warp, check, info);
+    report_uses(op, warp, check, info);
   if (check.loads.any && info.takes) [[unlikely]]
     check.loads.take(op, warp);
   const Op* const next =
@@ -284,7 +284,7 @@ const Op* checked(const Op* op, Warp& warp) {
 const Op* checked_fixed_load(const Op* op, Warp& warp);
 
 [[gnu::noinline]] const Op* begin_moment(const Op* op, Warp& warp) {
-  BlockCheck& check = BlockCheck::of(warp);
+  BlockCheck& check = BlockCheck::get(warp);
   make_room(check, check.order.met(warp.index));
   return checked_fixed_load(op, warp);
 }
@@ -293,7 +293,7 @@ const Op* checked_fixed_load(const Op* op, Warp& warp);
 /// to shared memory there is nothing to compare. It only makes tail calls, so it saves no
 /// registers.
 const Op* checked_fixed_load(const Op* op, Warp& warp) {
-  BlockCheck& check = BlockCheck::of(warp);
+  BlockCheck& check = BlockCheck::get(warp);
   const CheckedOp& info = check.ops[warp.op_index(op)];
   auto& plan = *reinterpret_cast<FixedPlan*>(warp.frame + op->e);
   const std::uint32_t epoch = check.shared.read_epoch;
@@ -315,7 +315,7 @@ const Op* checked_fixed_load(const Op* op, Warp& warp) {
 /// access's own plan.
 template <AccessKind kMode>
 const Op* checked_global(const Op* op, Warp& warp) {
-  BlockCheck& check = BlockCheck::of(warp);
+  BlockCheck& check = BlockCheck::get(warp);
   const CheckedOp& info = check.ops[warp.op_index(op)];
   const MemorySite& site = warp.worker->sites.data()[op->site];
   const auto pattern = static_cast<Pattern>(site.pattern);
@@ -335,7 +335,7 @@ const Op* checked_global(const Op* op, Warp& warp) {
 /// The same with the address in one step, as indexed_handler() has it.
 template <AccessKind kMode>
 const Op* checked_indexed(const Op* op, Warp& warp) {
-  BlockCheck& check = BlockCheck::of(warp);
+  BlockCheck& check = BlockCheck::get(warp);
   const std::uint32_t index = warp.op_index(op);
   const CheckedOp& access = check.ops[index + 1];
   const MemorySite& site = warp.worker->sites.data()[op[1].site];

@@ -42,7 +42,7 @@ inline void note_gather(BlockCheck& check, const Warp& warp, const Op* op, const
   if (pattern == Pattern::gather) return reads && check_gather(check, warp, op, info, plan);
   const std::uint64_t bytes = info.bytes, base = plan.base;
   const auto half = static_cast<std::uint64_t>(static_cast<std::int64_t>(plan.half));
-  const auto [run, halves] = runs_of(pattern, bytes);
+  const auto [run, halves] = pattern_runs(pattern, bytes);
   if (check.init) {
     if (mode == AccessKind::write) {
       set_poison<false>(check.unwritten.shared, base, run);
@@ -69,7 +69,7 @@ inline void note_gather(BlockCheck& check, const Warp& warp, const Op* op, const
       if (halves) check.shared.written.mark(base + half, base + half + run);
     }
   }
-  const ShadowView<false> view = view_of<false>(check, info, warp.index, nullptr);
+  const ShadowView<false> view = prepare<false>(check, info, warp.index, nullptr);
   const WarpTouch touch{op, &info, mode, kAllLanes, info.bytes, 0, nullptr};
   const bool fine = plain && race_by_pattern(view, check.parts, pattern, half_words(half), touch,
                                              base / 4, warp.index * std::uint32_t{kLanes});

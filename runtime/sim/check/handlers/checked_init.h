@@ -10,7 +10,7 @@ namespace kernwright::sim::KW_SIM_NS {
 /// bitmap. Returns whether an unwritten byte is read.
 [[gnu::always_inline]] inline bool poisoned(const CheckSite& site, const WarpTouch& touch,
                                             std::uint64_t* map, std::uint64_t at) {
-  const Runs runs = runs_of(touch.pattern, touch.bytes);
+  const Runs runs = pattern_runs(touch.pattern, touch.bytes);
   const bool shaped =
       touch.pattern == Pattern::contiguous ? touch.mask == kAllLanes : runs.bytes != 0;
   if (touch.mode != AccessKind::write) {

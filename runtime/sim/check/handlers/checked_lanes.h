@@ -28,22 +28,22 @@ struct ShadowView {
   }
   /// An access to the same bytes by the same thread, or long ago. `mine` is the stamp with the
   /// thread and its own value for `bytes`.
-  [[gnu::always_inline]] bool is_harmless(Shadow shadow, Shadow mine) const {
+  [[gnu::always_inline]] bool is_harmless(Shadow shadow, Shadow tag) const {
     constexpr Shadow kOthers = kGlobal ? kExact | kLookCloser : kExact | kLookCloser | kAsync;
-    const bool same = ((shadow ^ mine) & (kThreadMask | kOthers | kAllBytes)) == 0;
-    if constexpr (kGlobal) return is_past(shadow) | (same & is_own(shadow));
+    const bool same = ((shadow ^ tag) & (kThreadMask | kOthers | kAllBytes)) == 0;
+    if constexpr (kGlobal) return is_past(shadow) | (same & is_block_local(shadow));
     return is_past(shadow) | same;
   }
   /// Whether a write may follow this read.
-  [[gnu::always_inline]] bool is_free(Shadow last, Shadow mine) const {
-    return is_past(last) | (!is_by_many(last) & is_harmless(last, mine));
+  [[gnu::always_inline]] bool is_free(Shadow last, Shadow tag) const {
+    return is_past(last) | (!is_by_many(last) & is_harmless(last, tag));
   }
   /// Whether reader() can tell of two reads at once: they are of the same bytes of the word.
-  [[gnu::always_inline]] bool is_alike(Shadow old, Shadow mine) const {
-    return is_past(old) | (((old ^ mine) & kAllBytes) == 0);
+  [[gnu::always_inline]] bool is_alike(Shadow old, Shadow tag) const {
+    return is_past(old) | (((old ^ tag) & kAllBytes) == 0);
   }
   /// Whether the block made it, at `first` or later. Blocks beside it have later ticks too.
-  [[gnu::always_inline]] bool is_own(Shadow shadow) const {
+  [[gnu::always_inline]] bool is_block_local(Shadow shadow) const {
     constexpr Shadow kRest = (Shadow{1} << kTickShift) - 1;
     return shadow - first <= (stamp | kRest) - first;
   }
@@ -55,26 +55,26 @@ struct ShadowView {
 /// the same kind.
 template <bool kGlobal>
 [[gnu::always_inline]] inline Shadow reader(const ShadowView<kGlobal>& view, Shadow old,
-                                            Shadow mine) {
-  const Shadow difference = (old ^ mine) & kThreadMask;
+                                            Shadow tag) {
+  const Shadow difference = (old ^ tag) & kThreadMask;
   Shadow flags = difference == 0 ? 0 : (difference & kWarpMask) != 0 ? kManyWarps : kManyLanes;
-  if constexpr (kGlobal) flags = view.is_own(old) ? flags : kManyBlocks;
-  bool keeps = (old ^ mine) >> kTickShift == 0;
-  if constexpr (kGlobal) keeps |= !view.is_own(old);
-  const Shadow named = keeps ? old : mine;
+  if constexpr (kGlobal) flags = view.is_block_local(old) ? flags : kManyBlocks;
+  bool keeps = (old ^ tag) >> kTickShift == 0;
+  if constexpr (kGlobal) keeps |= !view.is_block_local(old);
+  const Shadow named = keeps ? old : tag;
   bool before = ((difference & kWarpMask) == 0) & (old < view.met) &
                 ((old & (kManyWarps | kManyBlocks)) == 0);
-  if constexpr (kGlobal) before &= view.is_own(old);
-  return (view.is_past(old) | before) ? mine : named | flags | (old & kMany);
+  if constexpr (kGlobal) before &= view.is_block_local(old);
+  return (view.is_past(old) | before) ? tag : named | flags | (old & kMany);
 }
 
 /// Notes a read. False where the shadow would have to tell of different bytes.
 template <bool kGlobal>
 [[gnu::always_inline]] inline bool add_reader(const ShadowView<kGlobal>& view, Shadow& shadow,
-                                              Shadow mine) {
+                                              Shadow tag) {
   const Shadow old = shadow;
-  const bool alike = view.is_alike(old, mine);
-  shadow = alike ? reader(view, old, mine) : old;
+  const bool alike = view.is_alike(old, tag);
+  shadow = alike ? reader(view, old, tag) : old;
   return alike;
 }
 
@@ -87,29 +87,29 @@ template <bool kWrites>
   Granule* const granules = view.granules + word / kGranuleWords;
   const auto number = static_cast<std::uint32_t>(count / kGranuleWords);
   const std::uint32_t step = static_cast<std::uint32_t>(kGranuleWords) >> shift;
-  const Shadow mine0 = (view.stamp & ~kAllBytes) | Shadow{shift} << kBytesShift | thread0;
+  const Shadow tag0 = (view.stamp & ~kAllBytes) | Shadow{shift} << kBytesShift | thread0;
   // Rows of a tile lie in pages of their own, where processors foresee nothing: the line behind.
   __builtin_prefetch(granules + number + 3, 1);
   bool fine = true;
   for (std::uint32_t g = 0; g < number; ++g) {
-    const Shadow mine = mine0 + g * step, read = granules[g].read;
-    fine &= view.is_harmless(granules[g].write, mine);
+    const Shadow tag = tag0 + g * step, read = granules[g].read;
+    fine &= view.is_harmless(granules[g].write, tag);
     if constexpr (kWrites) {
-      fine &= view.is_free(read, mine);
+      fine &= view.is_free(read, tag);
     } else {
-      const bool alike = ((read ^ mine) & (kExact | kAllBytes)) == 0;
-      fine &= view.is_past(read) | (parts ? view.is_harmless(read, mine) : alike);
+      const bool alike = ((read ^ tag) & (kExact | kAllBytes)) == 0;
+      fine &= view.is_past(read) | (parts ? view.is_harmless(read, tag) : alike);
     }
   }
   if (!fine) return false;
   for (std::uint32_t g = 0; g < number; ++g) {
-    const Shadow mine = mine0 + g * step;
+    const Shadow tag = tag0 + g * step;
     if constexpr (kWrites) {
-      granules[g].write = mine;
+      granules[g].write = tag;
     } else {
-      Shadow now = mine;
+      Shadow now = tag;
       if (!view.is_past(granules[g].read)) [[unlikely]]
-        now = reader(view, granules[g].read, mine);
+        now = reader(view, granules[g].read, tag);
       granules[g].read = now;
     }
   }
@@ -153,24 +153,24 @@ template <bool kWrites, bool kGlobal>
                                                  std::uint32_t thread0, std::uint32_t shift) {
   Shadow* const write = view.write + word;
   Shadow* const read = view.read + word;
-  const Shadow mine0 = view.stamp | thread0;
+  const Shadow tag0 = view.stamp | thread0;
   std::uint64_t bad = 0;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
-    const Shadow mine = mine0 + (i >> shift);
-    bad |= view.is_harmless(write[i], mine) ? 0 : 1;
+    const Shadow tag = tag0 + (i >> shift);
+    bad |= view.is_harmless(write[i], tag) ? 0 : 1;
     if constexpr (kWrites) {
-      bad |= view.is_free(read[i], mine) ? 0 : 1;
+      bad |= view.is_free(read[i], tag) ? 0 : 1;
     } else {
-      bad |= parts && !view.is_harmless(read[i], mine) ? 1 : 0;
+      bad |= parts && !view.is_harmless(read[i], tag) ? 1 : 0;
     }
   }
   if (bad != 0) return false;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
-    const Shadow mine = mine0 + (i >> shift);
+    const Shadow tag = tag0 + (i >> shift);
     if constexpr (kWrites) {
-      write[i] = mine;
+      write[i] = tag;
     } else {
-      bad |= add_reader(view, read[i], mine) ? 0 : 1;
+      bad |= add_reader(view, read[i], tag) ? 0 : 1;
     }
   }
   return bad == 0;
@@ -212,9 +212,9 @@ template <bool kWrites, bool kGlobal>
                                             std::uint32_t count, std::uint32_t thread0,
                                             std::uint32_t shift) {
   Shadow* const read = view.read + word;
-  const Shadow mine0 = view.stamp | thread0;
+  const Shadow tag0 = view.stamp | thread0;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
-    read[i] = reader(view, read[i], mine0 + (i >> shift));
+    read[i] = reader(view, read[i], tag0 + (i >> shift));
   }
 }
 
@@ -234,9 +234,9 @@ template <bool kGlobal>
                                              std::uint32_t thread0) {
   if (parts) return false;
   if constexpr (kGlobal) spread_words(view, word, count);
-  const Shadow mine = view.stamp | thread0;
+  const Shadow tag = view.stamp | thread0;
   for (std::uint32_t i = 0; i < count; ++i) {
-    if (!view.is_past(view.write[word + i]) || !view.is_alike(view.read[word + i], mine))
+    if (!view.is_past(view.write[word + i]) || !view.is_alike(view.read[word + i], tag))
       return false;
   }
   note_same(view, word, count, thread0);

@@ -11,7 +11,7 @@
 namespace kernwright::sim::KW_SIM_NS {
 
 template <bool kGlobal>
-[[gnu::always_inline]] inline ShadowView<kGlobal> view_of(const BlockCheck& check,
+[[gnu::always_inline]] inline ShadowView<kGlobal> prepare(const BlockCheck& check,
                                                           const CheckedOp& info, std::uint32_t warp,
                                                           GlobalRegion* region) {
   const Shadow floor =
@@ -73,7 +73,7 @@ template <bool kGlobal, bool kReads>
 [[gnu::always_inline]] inline bool race_lane(const ShadowView<kGlobal>& view, bool parts,
                                              std::uint32_t words, std::uint64_t word,
                                              std::uint32_t thread) {
-  const Shadow mine = view.stamp | thread;
+  const Shadow tag = view.stamp | thread;
   Shadow* const write = view.write + word;
   Shadow* const read = view.read + word;
   bool look_at_writes = true, look_at_reads = !kReads || parts;
@@ -87,17 +87,17 @@ template <bool kGlobal, bool kReads>
   }
   bool fine = true;
   for (std::uint32_t i = 0; i < words && look_at_writes; ++i) {
-    fine &= view.is_harmless(write[i], mine);
+    fine &= view.is_harmless(write[i], tag);
   }
   for (std::uint32_t i = 0; i < words && look_at_reads; ++i) {
-    fine &= kReads ? view.is_harmless(read[i], mine) : view.is_free(read[i], mine);
+    fine &= kReads ? view.is_harmless(read[i], tag) : view.is_free(read[i], tag);
   }
   if (!fine) return false;
   for (std::uint32_t i = 0; i < words; ++i) {
     if constexpr (kReads) {
-      if (!add_reader(view, read[i], mine)) return false;
+      if (!add_reader(view, read[i], tag)) return false;
     } else {
-      write[i] = mine;
+      write[i] = tag;
     }
   }
   return true;
@@ -110,7 +110,7 @@ template <bool kGlobal, bool kReads>
                                               const CheckSite& site, const WarpTouch& touch,
                                               std::uint64_t at, std::uint32_t thread0) {
   constexpr std::uint32_t kGroup = 8;
-  alignas(64) std::uint64_t word[kLanes], mine[kLanes];
+  alignas(64) std::uint64_t word[kLanes], tag[kLanes];
   const auto first = static_cast<std::uint64_t>(touch.first);
   const std::uint64_t home = site.offsets[first];
   std::uint64_t bad = 0;
@@ -120,13 +120,13 @@ template <bool kGlobal, bool kReads>
     if (here == 0xff) {
       KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
         word[i] = (at + site.offsets[i]) / 4;
-        mine[i] = (view.stamp | thread0) + std::uint64_t{i};
+        tag[i] = (view.stamp | thread0) + std::uint64_t{i};
       }
     } else {
       KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
         const bool on = (touch.mask >> i & 1) != 0;  // the others do what the first one does
         word[i] = (at + (on ? site.offsets[i] : home)) / 4;
-        mine[i] = (view.stamp | thread0) + (on ? std::uint64_t{i} : first);
+        tag[i] = (view.stamp | thread0) + (on ? std::uint64_t{i} : first);
       }
     }
     if constexpr (kGlobal && !kReads) {
@@ -146,7 +146,7 @@ template <bool kGlobal, bool kReads>
         bad |= (kReads ? granule.read : granule.write) == kByWord ? 0 : 1;
         bad |= view.is_past(kReads ? granule.write : granule.read) ? 0 : 1;
       }
-      if (!kReads || !kGlobal) bad |= view.is_harmless(view.write[word[i]], mine[i]) ? 0 : 1;
+      if (!kReads || !kGlobal) bad |= view.is_harmless(view.write[word[i]], tag[i]) ? 0 : 1;
       if (!kReads && !kGlobal) bad |= view.is_past(view.read[word[i]]) ? 0 : 1;
     }
     if (bad != 0) return false;
@@ -155,9 +155,9 @@ template <bool kGlobal, bool kReads>
     if ((touch.mask >> g & 0xff) == 0) continue;
     KW_LANES for (std::uint32_t i = g; i < g + kGroup; ++i) {
       if constexpr (kReads) {
-        bad |= add_reader(view, view.read[word[i]], mine[i]) ? 0 : 1;
+        bad |= add_reader(view, view.read[word[i]], tag[i]) ? 0 : 1;
       } else {
-        view.write[word[i]] = mine[i];
+        view.write[word[i]] = tag[i];
       }
     }
   }
@@ -217,7 +217,7 @@ template <bool kGlobal, bool kReads>
 
 /// Applies the listed reads to the shadows, in order.
 [[gnu::noinline]] inline void replay(BlockCheck& check) {
-  ShadowView<false> view = view_of<false>(check, CheckedOp{}, 0, nullptr);
+  ShadowView<false> view = prepare<false>(check, CheckedOp{}, 0, nullptr);
   std::size_t scattered = 0;
   auto moment = check.shared.late.moments.cbegin();
   for (std::size_t i = 0; i < check.shared.late.count; ++i) {
@@ -327,7 +327,7 @@ template <bool kGlobal, bool kReads>
 template <bool kGlobal>
 void race(BlockCheck& check, Warp& warp, const CheckSite& site, const WarpTouch& touch,
           GlobalRegion* region, std::uint64_t at, std::uint64_t base) {
-  const ShadowView<kGlobal> view = view_of<kGlobal>(check, *touch.info, warp.index, region);
+  const ShadowView<kGlobal> view = prepare<kGlobal>(check, *touch.info, warp.index, region);
   const bool narrow = touch.bytes < 4;
   bool plain = !touch.info->strong && touch.info->site < kMostSites;
   if constexpr (kGlobal) {  // does it write what a copy under way reads?

@@ -20,36 +20,36 @@ struct Row {
 
 /// Whether the shadow is of the threads named by `mine`, byte by byte of the word.
 template <bool kGlobal>
-[[gnu::always_inline]] inline bool is_of_same_row(const ShadowView<kGlobal>& view, Shadow shadow,
-                                                  Shadow mine) {
-  const std::uint32_t row = (kRowOfBytes >> bytes_of(mine) & 1) != 0 ? kRowOfBytes : kRowOfHalves;
-  return (row >> bytes_of(shadow) & 1) != 0 && !is_by_many(shadow) &&
-         view.is_harmless(shadow & ~kAllBytes, mine & ~kAllBytes);
+[[gnu::always_inline]] inline bool is_same_row(const ShadowView<kGlobal>& view, Shadow shadow,
+                                               Shadow tag) {
+  const std::uint32_t row = (kByteRow >> get_bytes(tag) & 1) != 0 ? kByteRow : kHalfRow;
+  return (row >> get_bytes(shadow) & 1) != 0 && !is_by_many(shadow) &&
+         view.is_harmless(shadow & ~kAllBytes, tag & ~kAllBytes);
 }
 
 /// The common value of a shadow at the edge of a row and of `mine`, with one part of the word's
 /// bytes each. 0: one shadow cannot express it, or there may be a race.
 template <bool kGlobal>
 [[gnu::always_inline]] inline Shadow joined(const ShadowView<kGlobal>& view, Shadow old,
-                                            Shadow mine) {
-  if (view.is_past(old)) return mine;
-  if (!is_of_same_row(view, old, mine)) return 0;
-  const std::uint32_t now = kTouchedBytes[bytes_of(mine)];
-  const std::uint32_t both = kTouchedBytes[bytes_of(old)] | now;
-  if (both == now) return mine;
-  const bool same_time = ((old ^ mine) & ~kAllBytes) == 0;
-  const Shadow code = lanes_code((kRowOfBytes >> bytes_of(mine) & 1) != 0 ? 1 : 2, both);
-  return same_time && code != 0 ? (mine & ~kAllBytes) | code << kBytesShift : 0;
+                                            Shadow tag) {
+  if (view.is_past(old)) return tag;
+  if (!is_same_row(view, old, tag)) return 0;
+  const std::uint32_t now = kTouchedBytes[get_bytes(tag)];
+  const std::uint32_t both = kTouchedBytes[get_bytes(old)] | now;
+  if (both == now) return tag;
+  const bool same_time = ((old ^ tag) & ~kAllBytes) == 0;
+  const Shadow code = lanes_code((kByteRow >> get_bytes(tag) & 1) != 0 ? 1 : 2, both);
+  return same_time && code != 0 ? (tag & ~kAllBytes) | code << kBytesShift : 0;
 }
 
 /// The word at an edge of a row: whether the quick test is enough. Then its shadows are up to date.
 template <bool kWrites, bool kGlobal>
 [[gnu::always_inline]] inline bool touch_edge(const ShadowView<kGlobal>& view, std::uint64_t word,
-                                              Shadow mine) {
+                                              Shadow tag) {
   Shadow& shadow = (kWrites ? view.write : view.read)[word];
   const Shadow other = (kWrites ? view.read : view.write)[word];
-  if (!view.is_past(other) && !is_of_same_row(view, other, mine)) return false;
-  const Shadow now = joined(view, shadow, mine);
+  if (!view.is_past(other) && !is_same_row(view, other, tag)) return false;
+  const Shadow now = joined(view, shadow, tag);
   if (now != 0) shadow = now;
   return now != 0;
 }
@@ -66,31 +66,31 @@ template <bool kWrites, bool kGlobal>
   const std::uint32_t count = (end - head) >> shift;
   const std::uint64_t word = (row.at + 3) / 4;
   const Shadow stamp = view.stamp & ~kAllBytes;
-  const auto mine_of = [&](std::uint32_t thread, std::uint32_t bytes) {
+  const auto make_tag = [&](std::uint32_t thread, std::uint32_t bytes) {
     return stamp | Shadow{lanes_code(row.bytes, bytes)} << kBytesShift | (thread & kThreadMask);
   };
   const std::uint32_t front = 15u << row.at % 4 & 15;  // bytes of the first word
   std::uint32_t rest = 0;
-  if (head != 0 && !touch_edge<kWrites>(view, word - 1, mine_of(row.thread0 - skipped, front)))
+  if (head != 0 && !touch_edge<kWrites>(view, word - 1, make_tag(row.thread0 - skipped, front)))
     rest |= (1u << head) - 1;
   if (tail != 0 &&
-      !touch_edge<kWrites>(view, word + count, mine_of(row.thread0 + end, 15 & ~front)))
+      !touch_edge<kWrites>(view, word + count, make_tag(row.thread0 + end, 15 & ~front)))
     rest |= ((1u << tail) - 1) << end;
   Shadow* const write = view.write + word;
   Shadow* const read = view.read + word;
-  const Shadow mine0 = mine_of(row.thread0 + head, 15);
+  const Shadow tag0 = make_tag(row.thread0 + head, 15);
   std::uint64_t bad = 0;
   KW_LANES for (std::uint32_t i = 0; i < count; ++i) {
-    const Shadow mine = mine0 + (i << shift), old = read[i];
-    bool fine = view.is_harmless(write[i], mine);
+    const Shadow tag = tag0 + (i << shift), old = read[i];
+    bool fine = view.is_harmless(write[i], tag);
     if constexpr (kWrites) {
-      fine &= view.is_free(old, mine);
-      write[i] = fine ? mine : write[i];
+      fine &= view.is_free(old, tag);
+      write[i] = fine ? tag : write[i];
     } else {
       // By the same lanes of warps: then the result of reader() holds for each byte.
-      const bool alike = ((old ^ mine) & (kAllBytes | (kLanes - 1))) == 0;
-      fine &= view.is_past(old) | (parts ? view.is_harmless(old, mine) : alike);
-      read[i] = fine ? reader(view, old, mine) : old;
+      const bool alike = ((old ^ tag) & (kAllBytes | (kLanes - 1))) == 0;
+      fine &= view.is_past(old) | (parts ? view.is_harmless(old, tag) : alike);
+      read[i] = fine ? reader(view, old, tag) : old;
     }
     bad |= fine ? std::uint64_t{0} : std::uint64_t{1} << i;
   }

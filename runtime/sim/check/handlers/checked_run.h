@@ -45,7 +45,7 @@ template <AccessKind kMode>
   }
   if (fine && check.race && info.bytes < 4) {
     const bool whole = bytes == kGranuleBytes && at % kGranuleBytes == 0;
-    const ShadowView<true> view = view_of<true>(check, info, warp.index, &region);
+    const ShadowView<true> view = prepare<true>(check, info, warp.index, &region);
     const bool parts = check.parts || check.order.scattered;
     const Row row{at, info.bytes, lanes, warp.index * std::uint32_t{kLanes} + first};
     const auto touch = [&] {
@@ -56,7 +56,7 @@ template <AccessKind kMode>
            race_row<kWrites>(check, view, parts, row) == 0;
   } else if (fine && check.race) {
     const std::uint32_t words = info.bytes / 4u;
-    fine = touch_run<kWrites>(view_of<true>(check, info, warp.index, &region),
+    fine = touch_run<kWrites>(prepare<true>(check, info, warp.index, &region),
                               check.parts || check.order.scattered, at / 4, words * lanes,
                               warp.index * std::uint32_t{kLanes} + first,
                               static_cast<std::uint32_t>(std::countr_zero(words)));

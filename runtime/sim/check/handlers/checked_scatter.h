@@ -74,13 +74,13 @@ class RegionLocks {
     }
   }
   if (!known || old != kLanes) return false;
-  const Shadow mine = check.order.stamp | Shadow{touch.info->site} << kSiteShift | kAllBytes |
-                      warp.index * std::uint32_t{kLanes};
+  const Shadow tag = check.order.stamp | Shadow{touch.info->site} << kSiteShift | kAllBytes |
+                     warp.index * std::uint32_t{kLanes};
   // Shadows of neighbours mostly come next.
-  constexpr std::size_t kShadowsOfLine = 64 / sizeof(Shadow);
+  constexpr std::size_t kLineShadows = 64 / sizeof(Shadow);
   for (std::uint32_t i = 0; i < kLanes; ++i) {
-    *shadows[i] = mine + i;
-    __builtin_prefetch(shadows[i] + kShadowsOfLine, 1);
+    *shadows[i] = tag + i;
+    __builtin_prefetch(shadows[i] + kLineShadows, 1);
   }
   return true;
 }

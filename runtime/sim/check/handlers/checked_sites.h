@@ -27,7 +27,7 @@ struct Runs {
   bool two = false;
 };
 
-[[gnu::always_inline]] inline Runs runs_of(Pattern pattern, std::uint64_t bytes) {
+[[gnu::always_inline]] inline Runs pattern_runs(Pattern pattern, std::uint64_t bytes) {
   switch (pattern) {
     case Pattern::uniform: return {bytes};
     case Pattern::contiguous: return {bytes * kLanes};

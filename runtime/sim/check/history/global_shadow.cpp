@@ -40,7 +40,7 @@ GlobalRegion::~GlobalRegion() {
   delete[] poison.load();
 }
 
-Shadow* GlobalRegion::bytes_of_word(std::uint64_t word) {
+Shadow* GlobalRegion::find_bytes(std::uint64_t word) {
   if (exact == nullptr) exact = static_cast<Shadow*>(lazy_zeros(kExactBytes));
   return exact + 8 * word;
 }

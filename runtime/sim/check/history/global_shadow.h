@@ -50,7 +50,7 @@ struct AccessHistory {
   HiddenAccesses& hidden;
 
   /// The eight shadows of a word's bytes: writes, then reads. Throws std::bad_alloc.
-  virtual Shadow* bytes_of_word(std::uint64_t word) = 0;
+  virtual Shadow* find_bytes(std::uint64_t word) = 0;
 
  protected:
   AccessHistory(ReaderLists& its_readers, HiddenAccesses& its_hidden)
@@ -111,7 +111,7 @@ struct GlobalRegion final : AccessHistory {
     scattered = 0;
     visits = 0;
   }
-  Shadow* bytes_of_word(std::uint64_t word) override;
+  Shadow* find_bytes(std::uint64_t word) override;
   GlobalRegion();
   ~GlobalRegion();
   GlobalRegion(const GlobalRegion&) = delete;

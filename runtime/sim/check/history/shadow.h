@@ -53,7 +53,7 @@ inline constexpr std::uint64_t kGranuleBytes = 4 * kGranuleWords;
 /// In a granule: its words have shadows of their own.
 inline constexpr Shadow kByWord = kExactWord;
 
-inline std::uint32_t tick_of(Shadow shadow) {
+inline std::uint32_t get_tick(Shadow shadow) {
   return static_cast<std::uint32_t>((shadow & ~kLookCloser) >> kTickShift);
 }
 inline bool is_strong(Shadow write) { return (write & kStrong) != 0; }
@@ -69,13 +69,13 @@ inline Shadow uncontended(Shadow one) { return is_contended(one) ? one & ~kConte
 inline bool is_by_many(Shadow read) { return (read & kMany) != 0; }
 inline bool is_by_many_warps(Shadow read) { return (read & kManyWarps) != 0; }
 inline bool is_by_many_blocks(Shadow read) { return (read & kManyBlocks) != 0; }
-inline std::uint32_t thread_of(Shadow shadow) {
+inline std::uint32_t get_thread(Shadow shadow) {
   return static_cast<std::uint32_t>(shadow & kThreadMask);
 }
-inline std::uint32_t site_of(Shadow shadow) {
+inline std::uint32_t get_site(Shadow shadow) {
   return static_cast<std::uint32_t>(shadow >> kSiteShift) & kMostSites;
 }
-inline std::uint32_t bytes_of(Shadow shadow) {
+inline std::uint32_t get_bytes(Shadow shadow) {
   return static_cast<std::uint32_t>(shadow >> kBytesShift) & 15;
 }
 
@@ -89,36 +89,36 @@ inline constexpr std::array<std::uint8_t, 16> kTouchedBytes = {0, 1,  2,  3, 4, 
 /// Sets of possible values of `bytes`, a bit each: accesses of one thread; bytes of neighbours;
 /// halves of neighbours. The first byte and the first half are in both, with the same thread.
 inline constexpr std::uint32_t kOneThread = 0b1001'0001'0001'1110;
-inline constexpr std::uint32_t kRowOfBytes = 0b0100'1010'1110'0010;
-inline constexpr std::uint32_t kRowOfHalves = 0b0010'0100'0000'1000;
-static_assert((kOneThread | kRowOfBytes | kRowOfHalves) == 0xfffe);
+inline constexpr std::uint32_t kByteRow = 0b0100'1010'1110'0010;
+inline constexpr std::uint32_t kHalfRow = 0b0010'0100'0000'1000;
+static_assert((kOneThread | kByteRow | kHalfRow) == 0xfffe);
 
 /// The value of `bytes` if neighbours touch these bytes of a word with `width` (1 or 2) each: the
 /// word's last ones, its first ones, or all.
 inline std::uint32_t lanes_code(std::uint32_t width, std::uint32_t bytes) {
-  constexpr std::array<std::uint8_t, 16> kOfBytes = {0,  1, 0, 6, 0, 0, 0,  7,
-                                                     11, 0, 0, 0, 9, 0, 14, kLaneBytes};
-  constexpr std::array<std::uint8_t, 16> kOfHalves = {0, 0, 0, 3, 0,  0, 0, 0,
-                                                      0, 0, 0, 0, 13, 0, 0, kLaneHalves};
-  return width == 1 ? kOfBytes[bytes] : kOfHalves[bytes];
+  constexpr std::array<std::uint8_t, 16> kByteCodes = {0,  1, 0, 6, 0, 0, 0,  7,
+                                                       11, 0, 0, 0, 9, 0, 14, kLaneBytes};
+  constexpr std::array<std::uint8_t, 16> kHalfCodes = {0, 0, 0, 3, 0,  0, 0, 0,
+                                                       0, 0, 0, 0, 13, 0, 0, kLaneHalves};
+  return width == 1 ? kByteCodes[bytes] : kHalfCodes[bytes];
 }
 /// Whether the shadow tells of one thread.
-inline bool is_of_one_thread(Shadow shadow) { return (kOneThread >> bytes_of(shadow) & 1) != 0; }
+inline bool is_one_thread(Shadow shadow) { return (kOneThread >> get_bytes(shadow) & 1) != 0; }
 
 /// The shadow's part for byte `b` of its word; 0: nothing.
-inline Shadow byte_of(Shadow shadow, std::uint32_t b) {
-  const std::uint32_t code = bytes_of(shadow);
+inline Shadow byte_shadow(Shadow shadow, std::uint32_t b) {
+  const std::uint32_t code = get_bytes(shadow);
   if ((kTouchedBytes[code] >> b & 1) == 0) return 0;
-  if (is_of_one_thread(shadow)) return shadow;
-  const std::uint32_t lane = (kRowOfBytes >> code & 1) != 0 ? b : b / 2;
+  if (is_one_thread(shadow)) return shadow;
+  const std::uint32_t lane = (kByteRow >> code & 1) != 0 ? b : b / 2;
   return (shadow & ~(kAllBytes | kThreadMask)) | Shadow{1u << b} << kBytesShift |
          ((shadow + lane) & kThreadMask);
 }
 
 /// The shadow of word `i` of a granule with the shadow `summary`.
-inline Shadow shadow_of(Shadow summary, std::uint32_t i) {
+inline Shadow word_shadow(Shadow summary, std::uint32_t i) {
   if (summary == 0) return 0;
-  const auto shape = bytes_of(summary);
+  const auto shape = get_bytes(summary);
   if (shape == kHalfWords)
     return ((summary & ~kAllBytes) | Shadow{kLaneHalves} << kBytesShift) + 2 * Shadow{i};
   return (summary | kAllBytes) + (i >> shape);
@@ -127,7 +127,7 @@ inline Shadow shadow_of(Shadow summary, std::uint32_t i) {
 /// Gives the words of a granule shadows of their own.
 inline void spread(Shadow& summary, Shadow* shadows) {
   if (summary == kByWord) return;
-  for (std::uint32_t i = 0; i < kGranuleWords; ++i) shadows[i] = shadow_of(summary, i);
+  for (std::uint32_t i = 0; i < kGranuleWords; ++i) shadows[i] = word_shadow(summary, i);
   summary = kByWord;
 }
 

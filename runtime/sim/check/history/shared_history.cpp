@@ -23,16 +23,16 @@ void SharedHistory::clear() {
   std::fill(exact_.begin(), exact_.end(), 0);
 }
 
-Shadow* SharedHistory::bytes_of_word(std::uint64_t word) {
+Shadow* SharedHistory::find_bytes(std::uint64_t word) {
   if (exact_.empty()) exact_.resize(8 * (words() + 1));
   return exact_.data() + 8 * word;
 }
 
-void SharedHistory::stamp_word(std::uint64_t word, Shadow stamp_of_copy) {
+void SharedHistory::stamp_word(std::uint64_t word, Shadow copy_stamp) {
   if (!is_by_bytes(write[word])) {
-    write[word] = stamp_of_copy;
+    write[word] = copy_stamp;
   } else {
-    std::fill_n(bytes_of_word(word), 4, stamp_of_copy);
+    std::fill_n(find_bytes(word), 4, copy_stamp);
   }
 }
 

@@ -40,9 +40,9 @@ class SharedHistory final : public AccessHistory {
     return offset <= bytes_ && bytes <= bytes_ - offset;
   }
   std::uint64_t words() const noexcept { return bytes_ / 4; }
-  Shadow* bytes_of_word(std::uint64_t word) override;
+  Shadow* find_bytes(std::uint64_t word) override;
   /// Marks the word's write shadows with a copy under way.
-  void stamp_word(std::uint64_t word, Shadow stamp_of_copy);
+  void stamp_word(std::uint64_t word, Shadow copy_stamp);
   /// Replaces `before` by `now` in a shadow, with `others` of other warps beside it.
   void restamp(Shadow& shadow, Shadow before, Shadow now, const std::vector<Shadow>& others);
 

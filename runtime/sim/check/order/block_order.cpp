@@ -58,34 +58,34 @@ bool BlockOrder::take_ticks(std::uint32_t next) {
 
 bool BlockOrder::is_ordered(Shadow shadow, const Warp& warp, int lane, bool global,
                             bool copied) const {
-  const std::uint32_t tick = tick_of(shadow);
+  const std::uint32_t tick = get_tick(shadow);
   if (is_forgotten(shadow, global)) return true;
-  const std::uint32_t thread = thread_of(shadow), w = warp.index;
-  const std::uint32_t of_warp = copied ? kMostWarps + thread : thread / kLanes;
-  const std::uint32_t of_lane = thread % kLanes;
+  const std::uint32_t thread = get_thread(shadow), w = warp.index;
+  const std::uint32_t writer_warp = copied ? kMostWarps + thread : thread / kLanes;
+  const std::uint32_t writer_lane = thread % kLanes;
   if (global || place_.clustered) {
     const std::uint32_t owner = place_.owner(shadow);
     if (owner != place_.block) {
-      const BlockPast* const known = past_of(w, owner);
-      return known != nullptr && known->covers(tick, of_warp);
+      const BlockPast* const known = get_past(w, owner);
+      return known != nullptr && known->covers(tick, writer_warp);
     }
   }
-  if (tick < tick_of(floor)) return true;
-  if (of_warp != w) return tick < known_[w][of_warp];
-  if (of_lane == static_cast<std::uint32_t>(lane) || tick < warp_floor_[w]) return true;
+  if (tick < get_tick(floor)) return true;
+  if (writer_warp != w) return tick < known_[w][writer_warp];
+  if (writer_lane == static_cast<std::uint32_t>(lane) || tick < warp_floor_[w]) return true;
   const LaneMatrix* const matrix = lane_known_[w].get();
-  return matrix != nullptr && tick < (*matrix)[static_cast<std::size_t>(lane)][of_lane];
+  return matrix != nullptr && tick < (*matrix)[static_cast<std::size_t>(lane)][writer_lane];
 }
 
 bool BlockOrder::is_proxied(Shadow write, const Warp& warp) const {
-  const std::uint32_t tick = tick_of(write), owner = place_.owner(write);
-  const std::uint32_t proxied = kProxied + thread_of(write) / kLanes;
+  const std::uint32_t tick = get_tick(write), owner = place_.owner(write);
+  const std::uint32_t proxied = kProxied + get_thread(write) / kLanes;
   if (owner == place_.block) return tick < known_[warp.index][proxied];
-  const BlockPast* const known = past_of(warp.index, owner);
+  const BlockPast* const known = get_past(warp.index, owner);
   return known != nullptr && tick < known->places[proxied];
 }
 
-const BlockPast* BlockOrder::past_of(std::uint32_t warp, std::uint32_t block) const {
+const BlockPast* BlockOrder::get_past(std::uint32_t warp, std::uint32_t block) const {
   if (past_[warp] == nullptr) return nullptr;
   const auto known = past_[warp]->find(block);
   return known == past_[warp]->end() ? nullptr : &known->second;
@@ -93,7 +93,7 @@ const BlockPast* BlockOrder::past_of(std::uint32_t warp, std::uint32_t block) co
 
 bool BlockOrder::is_known(std::uint32_t block, std::uint32_t place, std::uint32_t tick) const {
   for (std::uint32_t w = 0; w < kMostWarps; ++w) {
-    const BlockPast* const known = past_of(w, block);
+    const BlockPast* const known = get_past(w, block);
     if (known != nullptr && known->covers(tick, place)) return true;
   }
   return false;
@@ -139,12 +139,12 @@ void BlockOrder::meet(const Warp& warp, const std::uint32_t* members) {
 }
 
 SharedPast BlockOrder::snapshot(std::uint32_t warp) const {
-  auto mine = std::make_shared<Past>();
-  BlockPast& own = (*mine)[place_.block];
-  own.floor = tick_of(floor);
-  own.places = known_[warp];
-  own.places[warp] = tick_;
-  return join(past_[warp], mine);
+  auto made = std::make_shared<Past>();
+  BlockPast& local = (*made)[place_.block];
+  local.floor = get_tick(floor);
+  local.places = known_[warp];
+  local.places[warp] = tick_;
+  return join(past_[warp], made);
 }
 
 SharedPast BlockOrder::fenced(std::uint32_t warp, Reach reach) const {
@@ -159,11 +159,11 @@ void BlockOrder::absorb(const Warp& warp, std::uint32_t lanes, const SharedPast&
   if (past == nullptr) return;
   const std::uint32_t w = warp.index;
   past_[w] = join(past_[w], past);
-  const auto own = past->find(place_.block);
-  if (own == past->end()) return;
+  const auto local = past->find(place_.block);
+  if (local == past->end()) return;
   for (std::uint32_t other = 0; other < kPlaces; ++other) {
-    const std::uint32_t base = other < kProxied ? own->second.floor : 0;
-    const std::uint32_t tick = std::max(base, own->second.places[other]);
+    const std::uint32_t base = other < kProxied ? local->second.floor : 0;
+    const std::uint32_t tick = std::max(base, local->second.places[other]);
     if (other != w) {
       known_[w][other] = std::max(known_[w][other], tick);
       continue;
@@ -184,8 +184,8 @@ void BlockOrder::defer(std::uint32_t warp, const SharedPast& past) {
 
 /// A synchronisation variable as this block sees it within `reach`; shared memory is told apart by
 /// block.
-CheckedLaunch::Variable BlockOrder::variable_of(std::uint64_t address, ptx::Space space,
-                                                std::size_t reach) const {
+CheckedLaunch::Variable BlockOrder::get_variable(std::uint64_t address, ptx::Space space,
+                                                 std::size_t reach) const {
   std::uint64_t variable = address & ~std::uint64_t{3};
   if (space == ptx::Space::shared) {
     const std::uint64_t tag = address >> kRankShift & kRankMask;
@@ -195,7 +195,7 @@ CheckedLaunch::Variable BlockOrder::variable_of(std::uint64_t address, ptx::Spac
   switch (static_cast<Reach>(reach)) {
     case Reach::block: return {variable, std::uint64_t{place_.block} + 1};
     case Reach::cluster:
-      return {variable, std::uint64_t{1} << 63 | place_.cluster_of(place_.block)};
+      return {variable, std::uint64_t{1} << 63 | place_.get_cluster(place_.block)};
     default: return {variable, 0};
   }
 }
@@ -217,7 +217,7 @@ void BlockOrder::fence_proxy(const Warp& warp) {
       places[kProxied + i] = std::max({places[kProxied + i], places[i], from});
     }
   };
-  reach(known_[w], tick_of(floor));
+  reach(known_[w], get_tick(floor));
   known_[w][kProxied + w] = tick_;
   if (past_[w] == nullptr) return;
   auto past = std::make_shared<Past>(*past_[w]);
@@ -234,7 +234,7 @@ void BlockOrder::each_variable(const Warp& warp, const std::uint64_t* addresses,
     const std::uint64_t address = addresses[std::countr_zero(m)] & ~std::uint64_t{3};
     if (address == last) continue;
     last = address;
-    each_reach(reach, [&](std::size_t r) { f(variable_of(address, space, r), r); });
+    each_reach(reach, [&](std::size_t r) { f(get_variable(address, space, r), r); });
   }
 }
 

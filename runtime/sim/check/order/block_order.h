@@ -55,7 +55,7 @@ class BlockOrder {
     return tick < known_[warp][place];
   }
   /// The warp's knowledge of another block; null: nothing.
-  const BlockPast* past_of(std::uint32_t warp, std::uint32_t block) const;
+  const BlockPast* get_past(std::uint32_t warp, std::uint32_t block) const;
   /// Whether some warp comes after this tick of another block's place.
   bool is_known(std::uint32_t block, std::uint32_t place, std::uint32_t tick) const;
   /// Below, the warp's accesses are ordered for all of its lanes.
@@ -96,8 +96,8 @@ class BlockOrder {
 
   bool take_ticks(std::uint32_t next);
   std::uint32_t* lane_row(std::uint32_t warp, int lane);
-  CheckedLaunch::Variable variable_of(std::uint64_t address, ptx::Space space,
-                                      std::size_t reach) const;
+  CheckedLaunch::Variable get_variable(std::uint64_t address, ptx::Space space,
+                                       std::size_t reach) const;
   template <typename F>
   void each_variable(const Warp& warp, const std::uint64_t* addresses, ptx::Space space,
                      Reach reach, F f) const;

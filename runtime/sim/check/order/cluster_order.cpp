@@ -11,12 +11,12 @@ namespace kernwright::sim {
 BlockCheck* BlockCheck::peer(std::uint64_t rank) const {
   const auto& members = where.in->member->cluster->members;
   if (rank >= members.size() || members[rank]->exited) return nullptr;
-  return &of(members[rank]->block->warps[0]);
+  return &get(members[rank]->block->warps[0]);
 }
 
 ClusterBarrier& ClusterOrder::barrier() const {
   const auto& members = check_.where.in->member->cluster->members;
-  return BlockCheck::of(members[0]->block->warps[0]).cluster.barrier_;
+  return BlockCheck::get(members[0]->block->warps[0]).cluster.barrier_;
 }
 
 void ClusterOrder::arrive(const Warp& warp, bool release) {
@@ -47,7 +47,7 @@ void ClusterOrder::visit(const Op* op, Warp& warp, int lane, const LaneTouch& to
   Visit& last = owner.cluster.visits_[std::uint64_t{check_.where.block} * kMostWarps + warp.index];
   last = {&check_, &warp, check_.order.tick(), warp.op_index(op), lane, touch};
   last.touch.addresses = nullptr;
-  if (!has_begun_ && check_.order.past_of(warp.index, owner.where.block) == nullptr)
+  if (!has_begun_ && check_.order.get_past(warp.index, owner.where.block) == nullptr)
     check_.findings.stray(last, owner.where.ctaid, false);
 }
 

@@ -26,7 +26,7 @@ struct MbarrierState {
   std::uint32_t place = 0;  ///< in Known
   Shadow made = 0;          ///< by whom and when: mbarrier.init or inval; 0: it is not known
 
-  const AsyncCopy* reader_of(std::uint64_t begin, std::uint64_t end) const {
+  const AsyncCopy* get_reader(std::uint64_t begin, std::uint64_t end) const {
     const auto found = std::find_if(copies.begin(), copies.end(), [&](const Tracked& tracked) {
       return tracked.copy.reads(begin, end);
     });

@@ -12,12 +12,12 @@ bool before(const std::pair<Actor, std::uint64_t>& entry, Actor actor) {
 
 }  // namespace
 
-std::uint64_t VectorClock::of(Actor actor) const noexcept {
+std::uint64_t VectorClock::at(Actor actor) const noexcept {
   const auto found = std::lower_bound(steps_.begin(), steps_.end(), actor, before);
   return found != steps_.end() && found->first == actor ? found->second : 0;
 }
 
-std::uint64_t& VectorClock::step_of(Actor actor) {
+std::uint64_t& VectorClock::ensure_step(Actor actor) {
   const auto found = std::lower_bound(steps_.begin(), steps_.end(), actor, before);
   if (found != steps_.end() && found->first == actor) return found->second;
   return steps_.insert(found, {actor, 0})->second;
@@ -25,8 +25,8 @@ std::uint64_t& VectorClock::step_of(Actor actor) {
 
 void VectorClock::join(const VectorClock& other) {
   for (const auto& [actor, step] : other.steps_) {
-    std::uint64_t& mine = step_of(actor);
-    mine = std::max(mine, step);
+    std::uint64_t& known = ensure_step(actor);
+    known = std::max(known, step);
   }
 }
 

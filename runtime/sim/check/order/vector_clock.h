@@ -13,16 +13,16 @@ using Actor = std::uint32_t;
 /// For each actor, the number of its steps known to be over. An absent actor: none.
 class VectorClock {
  public:
-  std::uint64_t of(Actor actor) const noexcept;
+  std::uint64_t at(Actor actor) const noexcept;
   /// One more step of `actor`; returns its number.
-  std::uint64_t advance(Actor actor) { return ++step_of(actor); }
+  std::uint64_t advance(Actor actor) { return ++ensure_step(actor); }
   /// Adds the knowledge of `other`.
   void join(const VectorClock& other);
   /// Knows of no step at all.
   bool empty() const noexcept { return steps_.empty(); }
 
  private:
-  std::uint64_t& step_of(Actor actor);
+  std::uint64_t& ensure_step(Actor actor);
 
   std::vector<std::pair<Actor, std::uint64_t>> steps_;  // by actor
 };

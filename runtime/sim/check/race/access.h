@@ -19,7 +19,7 @@ struct WordAccess {
   const CheckedOp& info;
   bool global;
   bool mixed;               ///< the shadows may be other blocks'
-  Shadow mine;              ///< stamp of this access, without bytes
+  Shadow tag;               ///< stamp of this access, without bytes
   std::uint64_t word = 0;   ///< of the space or region
   std::uint64_t begin = 0;  ///< address of the word
   bool is_late = false;     ///< it is told of after others have written
@@ -37,7 +37,7 @@ struct Conduct {
 };
 
 /// A report's knowledge of the other access.
-enum class Told : std::uint8_t { itself, one_of_several, hidden };
+enum class Told : std::uint8_t { itself, several, hidden };
 
 /// The missing event between two accesses.
 enum class Missing : std::uint8_t { order, wait, proxy_fence, map_fence };

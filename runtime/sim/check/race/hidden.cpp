@@ -26,22 +26,22 @@ void RaceCheck::look_at_hidden(const WordAccess& access, Shadow& write) {
         !rules_.conflicts(shadow, access) ||
         (writes && !rules_.is_load(shadow) && same_value(access, shadow)))
       continue;
-    if (farthest == 0 || where_.breadth_of(access, shadow) > where_.breadth_of(access, farthest))
+    if (farthest == 0 || where_.get_breadth(access, shadow) > where_.get_breadth(access, farthest))
       farthest = shadow;
   }
   if (farthest != 0) report(access, farthest, true, Missing::order, Told::hidden);
 }
 
 /// The access becomes the word's last write, or an atomic read of it.
-void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow mine) {
+void RaceCheck::note_write(const WordAccess& access, Shadow& write, Shadow tag) {
   const Shadow old = uncontended(write);
   const bool was_contended = is_contended(write);
   if (!access.info.strong) {  // who races with what this one hides races with this one
     if (was_contended) history(access.touch).hidden.erase(&write);
-    write = mine;
+    write = tag;
     return;
   }
-  const Shadow now = mine | kStrong | (access.info.is_volatile ? kVolatileWrite : Shadow{0});
+  const Shadow now = tag | kStrong | (access.info.is_volatile ? kVolatileWrite : Shadow{0});
   const bool hides = old != 0 && !is_under_way(old) && !order_.is_forgotten(old, access.global) &&
                      !(rules_.covers(now, old) &&
                        order_.is_write_ordered(old, access.warp, access.lane, access.global));
@@ -67,12 +67,12 @@ void RaceCheck::spread_hidden(const WordAccess& access, const Shadow& write, Sha
   const std::vector<Shadow> list = std::move(found->second);
   all.erase(found);
   for (std::uint32_t b = 0; b < 4; ++b) {
-    std::vector<Shadow> own;
+    std::vector<Shadow> byte_shadows;
     for (const Shadow shadow : list) {
-      if (const Shadow byte = byte_of(shadow, b); byte != 0) own.push_back(byte);
+      if (const Shadow byte = byte_shadow(shadow, b); byte != 0) byte_shadows.push_back(byte);
     }
-    if (own.empty()) continue;
-    all[bytes + b] = std::move(own);
+    if (byte_shadows.empty()) continue;
+    all[bytes + b] = std::move(byte_shadows);
     bytes[b] |= kContended;
   }
 }

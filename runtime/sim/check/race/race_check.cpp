@@ -25,27 +25,27 @@ bool RaceCheck::same_value(const WordAccess& access, Shadow other) const {
   // store.
   if (is_strong(other) && !is_volatile_write(other)) return false;
   const LaneTouch& touch = access.touch;
-  const std::array<std::byte, 16> mine =
+  const std::array<std::byte, 16> tag =
       stored_value(access.op, access.warp, access.info, access.lane);
   const std::uint64_t begin = std::max(touch.address, access.begin);
   const std::uint64_t end = std::min(touch.address + touch.bytes, access.begin + 4);
   const auto at = static_cast<std::size_t>(begin - touch.address);
   const auto count = static_cast<std::size_t>(end - begin);
-  const std::uint32_t thread = thread_of(other);
+  const std::uint32_t thread = get_thread(other);
   const auto lane = static_cast<int>(thread % kLanes);
   const bool same_instruction = thread / kLanes == access.warp.index &&
-                                tick_of(other) == order_.tick() &&
-                                site_of(other) == access.info.site &&
+                                get_tick(other) == order_.tick() &&
+                                get_site(other) == access.info.site &&
                                 (access.warp.mask >> lane & 1) != 0 && touch.addresses != nullptr;
   if (same_instruction && touch.addresses[lane] == touch.addresses[access.lane]) {
     const auto theirs = stored_value(access.op, access.warp, access.info, lane);
-    return std::memcmp(mine.data() + at, theirs.data() + at, count) == 0;
+    return std::memcmp(tag.data() + at, theirs.data() + at, count) == 0;
   }
   LaneTouch there = touch;
   there.address = begin;
   there.bytes = static_cast<std::uint32_t>(count);
   const std::byte* const memory = host_bytes(access.warp, access.lane, there);
-  return memory == nullptr || std::memcmp(mine.data() + at, memory, count) == 0;
+  return memory == nullptr || std::memcmp(tag.data() + at, memory, count) == 0;
 }
 
 void RaceCheck::report(const WordAccess& access, Shadow other, bool other_wrote, Missing missing,
@@ -59,10 +59,10 @@ AccessHistory& RaceCheck::history(const LaneTouch& touch) {
   return touch.owner != nullptr ? touch.owner->shared : shared_;
 }
 
-WordAccess RaceCheck::access_of(const Op* op, Warp& warp, int lane, const LaneTouch& touch) const {
+WordAccess RaceCheck::get_access(const Op* op, Warp& warp, int lane, const LaneTouch& touch) const {
   const CheckedOp& info = check_.ops[warp.op_index(op)];
   const bool global = touch.space == ptx::Space::global;
-  const Shadow mine = check_.stamp_of(info, warp.thread(lane));
+  const Shadow tag = check_.get_stamp(info, warp.thread(lane));
   return {op,
           warp,
           lane,
@@ -70,11 +70,11 @@ WordAccess RaceCheck::access_of(const Op* op, Warp& warp, int lane, const LaneTo
           info,
           global,
           global || where_.clustered,
-          touch.owner != nullptr ? mine | kLookCloser : mine};
+          touch.owner != nullptr ? tag | kLookCloser : tag};
 }
 
 void RaceCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& touch) {
-  WordAccess access = access_of(op, warp, lane, touch);
+  WordAccess access = get_access(op, warp, lane, touch);
   const bool global = access.global, far = touch.owner != nullptr;
   BlockCheck& owner = far ? *touch.owner : check_;
   if (!global && touch.mode != AccessKind::read) {
@@ -104,10 +104,9 @@ void RaceCheck::examine(const Op* op, Warp& warp, int lane, const LaneTouch& tou
   }
 }
 
-void RaceCheck::examine_shadows(const WordAccess& access, Shadow& write, Shadow& read,
-                                Shadow mine) {
+void RaceCheck::examine_shadows(const WordAccess& access, Shadow& write, Shadow& read, Shadow tag) {
   if (looking != nullptr) return look_at_writes(access, write);
-  if (taking) return note_late_reader(access, read, mine);
+  if (taking) return note_late_reader(access, read, tag);
   const bool writes = access.touch.mode != AccessKind::read;
   const auto before = [&](Shadow shadow) {
     return shadow == 0 || order_.is_write_ordered(shadow, access.warp, access.lane, access.global);
@@ -121,16 +120,16 @@ void RaceCheck::examine_shadows(const WordAccess& access, Shadow& write, Shadow&
       report(access, write, true, under_way ? Missing::wait : Missing::order);
     }
   }
-  if (!writes && !access.is_strong()) return note_reader(access, read, mine);
+  if (!writes && !access.is_strong()) return note_reader(access, read, tag);
   if (writes) look_at_readers(access, read);
-  if (writes || access.info.site < kMostSites) note_write(access, write, mine);
+  if (writes || access.info.site < kMostSites) note_write(access, write, tag);
 }
 
 /// Copies read global memory until a thread waits for them.
 void RaceCheck::look_at_sources(const WordAccess& access) {
   const std::uint64_t begin = access.touch.address, end = begin + access.touch.bytes;
   if (!check_.copies.sources.meets(begin, end)) return;
-  const AsyncCopy* const copy = check_.copies.reader_of(begin, end);
+  const AsyncCopy* const copy = check_.copies.get_reader(begin, end);
   if (copy != nullptr) report(access, copy->stamp, false, Missing::wait);
 }
 
@@ -141,22 +140,22 @@ void RaceCheck::look_at_readers(const WordAccess& access, Shadow& read) {
     return shadow != 0 && !order_.is_ordered(shadow, access.warp, access.lane, access.global);
   };
   Shadow farthest = unordered(read) ? read : 0;
-  Breadth breadth = farthest == 0 ? Breadth::none : where_.breadth_of(access, read);
+  Breadth breadth = farthest == 0 ? Breadth::none : where_.get_breadth(access, read);
   Told told = Told::itself;
   if (check_.parts) {
     ReaderLists& lists = history(access.touch).readers;
     const auto list = hides_readers(access, read) ? lists.find(&read) : lists.end();
     if (list != lists.end()) {
       for (const Shadow shadow : list->second) {
-        if (!unordered(shadow) || where_.breadth_of(access, shadow) <= breadth) continue;
+        if (!unordered(shadow) || where_.get_breadth(access, shadow) <= breadth) continue;
         farthest = shadow;
-        breadth = where_.breadth_of(access, shadow);
+        breadth = where_.get_breadth(access, shadow);
       }
       if (farthest != 0) lists.erase(list);
     }
   } else if (hides_readers(access, read) && hidden_breadth(access, read) > breadth) {
     farthest = read;
-    told = Told::one_of_several;
+    told = Told::several;
   }
   if (farthest == 0) return;
   report(access, farthest, false, Missing::order, told);
@@ -166,51 +165,51 @@ void RaceCheck::look_at_readers(const WordAccess& access, Shadow& read) {
 /// Whether there are more readers than the one in the shadow, possibly later than the floor.
 bool RaceCheck::hides_readers(const WordAccess& access, Shadow read) const {
   if (!is_by_many(read) || (access.global && read < order_.launch_floor)) return false;
-  const bool of_this_block =
+  const bool same_block =
       !access.mixed || (!is_by_many_blocks(read) && where_.owner(read) == where_.block);
   // Else none of them came later than the shadow says.
-  return !of_this_block || read >= order_.floor;
+  return !same_block || read >= order_.floor;
 }
 
 /// How far away an unordered one of them is. They are not known one by one, but nothing can have
 /// ordered them: only barriers of whole blocks and meetings of warps do in this program.
 Breadth RaceCheck::hidden_breadth(const WordAccess& access, Shadow read) const {
   if ((read & (kManyWarps | kManyBlocks)) != 0)
-    return where_.breadth_of(access, read, Told::one_of_several);
-  if (order_.has_met(access.warp.index, access.lane, tick_of(read))) return Breadth::none;
-  return where_.breadth_of(access, read, Told::one_of_several);
+    return where_.get_breadth(access, read, Told::several);
+  if (order_.has_met(access.warp.index, access.lane, get_tick(read))) return Breadth::none;
+  return where_.get_breadth(access, read, Told::several);
 }
 
-void RaceCheck::note_reader(const WordAccess& access, Shadow& read, Shadow mine) {
+void RaceCheck::note_reader(const WordAccess& access, Shadow& read, Shadow tag) {
   const Shadow old = read;
   Shadow flags = 0;
-  const bool other = old != 0 && ((old ^ mine) & kThreadMask) != 0;
+  const bool other = old != 0 && ((old ^ tag) & kThreadMask) != 0;
   const bool stale = order_.is_forgotten(old, access.global);
   const bool other_block = !stale && access.mixed && where_.owner(old) != where_.block;
   if (!stale && (other || other_block) &&
       !order_.is_ordered(old, access.warp, access.lane, access.global)) {
     flags |= old & kMany;
-    flags |= other_block ? kManyBlocks : ((old ^ mine) & kWarpMask) != 0 ? kManyWarps : kManyLanes;
+    flags |= other_block ? kManyBlocks : ((old ^ tag) & kWarpMask) != 0 ? kManyWarps : kManyLanes;
     if (check_.parts) {
       auto& list = history(access.touch).readers[&read];
       std::erase_if(list, [&](Shadow shadow) {
         return shadow == 0 || order_.is_ordered(shadow, access.warp, access.lane, access.global);
       });
       list.push_back(old & ~kMany);
-      rules_.make_room(list, mine);
+      rules_.make_room(list, tag);
     }
   } else if (!stale) {
     // The named reader came before. So did all others of the block if a barrier lies between, and
     // those of its warp if all lanes met; not the reads of other blocks.
-    const bool past = !other_block && tick_of(old) < tick_of(order_.floor);
-    const bool met = other && !check_.parts && tick_of(old) < order_.warp_floor(access.warp.index);
+    const bool past = !other_block && get_tick(old) < get_tick(order_.floor);
+    const bool met = other && !check_.parts && get_tick(old) < order_.warp_floor(access.warp.index);
     flags |= old & (past ? kManyBlocks : met ? kManyWarps | kManyBlocks : kMany);
   }
   const bool keep =
-      !check_.parts && (flags & kMany) != 0 && (other_block || tick_of(old) == tick_of(mine));
+      !check_.parts && (flags & kMany) != 0 && (other_block || get_tick(old) == get_tick(tag));
   // The owner's barriers say nothing of readers in other blocks.
   if (!access.global && (flags & kManyBlocks) != 0) flags |= kReadElsewhere;
-  read = (keep ? old : mine) | flags;
+  read = (keep ? old : tag) | flags;
 }
 
 /// Checks one word of it. An access possibly ordered after the load is no race.
@@ -220,9 +219,9 @@ void RaceCheck::look_at_writes(const WordAccess& access, const Shadow& write) {
     if (shadow == 0 || order_.is_write_ordered(shadow, access.warp, access.lane, access.global))
       return false;
     if (!is_under_way(shadow) && !rules_.conflicts(shadow, access)) return false;
-    const bool own = !access.mixed || where_.owner(shadow) == where_.block;
-    const bool same_warp = own && thread_of(shadow) / kLanes == access.warp.index;
-    return !((looking->closed & lane) != 0 && (own || check_.parts)) &&
+    const bool same_owner = !access.mixed || where_.owner(shadow) == where_.block;
+    const bool same_warp = same_owner && get_thread(shadow) / kLanes == access.warp.index;
+    return !((looking->closed & lane) != 0 && (same_owner || check_.parts)) &&
            !((looking->met & lane) != 0 && same_warp);
   };
   Shadow other = races(write) ? write : 0;
@@ -240,16 +239,16 @@ void RaceCheck::look_at_writes(const WordAccess& access, const Shadow& write) {
 }
 
 /// Records a read at the tick of `mine`, possibly before the one in the shadow.
-void RaceCheck::note_late_reader(const WordAccess& access, Shadow& read, Shadow mine) {
+void RaceCheck::note_late_reader(const WordAccess& access, Shadow& read, Shadow tag) {
   const Shadow old = read;
-  const bool is_older = !order_.is_forgotten(old, access.global) && tick_of(old) > tick_of(mine) &&
+  const bool is_older = !order_.is_forgotten(old, access.global) && get_tick(old) > get_tick(tag) &&
                         (!access.mixed || where_.owner(old) == where_.block);
-  if (!is_older) return note_reader(access, read, mine);
-  if (((old ^ mine) & kThreadMask) == 0) return;
-  const bool same_warp = ((old ^ mine) & kWarpMask) == 0;
-  if (same_warp && tick_of(mine) < order_.warp_floor(access.warp.index)) return;
+  if (!is_older) return note_reader(access, read, tag);
+  if (((old ^ tag) & kThreadMask) == 0) return;
+  const bool same_warp = ((old ^ tag) & kWarpMask) == 0;
+  if (same_warp && get_tick(tag) < order_.warp_floor(access.warp.index)) return;
   read |= same_warp ? kManyLanes : kManyWarps;
-  if (check_.parts) history(access.touch).readers[&read].push_back(mine);
+  if (check_.parts) history(access.touch).readers[&read].push_back(tag);
 }
 
 }  // namespace kernwright::sim

@@ -35,12 +35,12 @@ class RaceCheck {
   /// The history of the accessed memory.
   AccessHistory& history(const LaneTouch& touch);
   /// The access, of no word yet. `touch` has to outlive it.
-  WordAccess access_of(const Op* op, Warp& warp, int lane, const LaneTouch& touch) const;
+  WordAccess get_access(const Op* op, Warp& warp, int lane, const LaneTouch& touch) const;
 
  private:
   void examine_word(const WordAccess& access, Shadow& write, Shadow& read, std::uint32_t bytes);
   void examine_bytes(const WordAccess& access, Shadow& write, Shadow& read, std::uint32_t bytes);
-  void examine_shadows(const WordAccess& access, Shadow& write, Shadow& read, Shadow mine);
+  void examine_shadows(const WordAccess& access, Shadow& write, Shadow& read, Shadow tag);
   bool same_value(const WordAccess& access, Shadow other) const;
   void look_at_sources(const WordAccess& access);
   void look_at_readers(const WordAccess& access, Shadow& read);
@@ -48,9 +48,9 @@ class RaceCheck {
   Breadth hidden_breadth(const WordAccess& access, Shadow read) const;
   void look_at_hidden(const WordAccess& access, Shadow& write);
   void look_at_writes(const WordAccess& access, const Shadow& write);
-  void note_reader(const WordAccess& access, Shadow& read, Shadow mine);
-  void note_late_reader(const WordAccess& access, Shadow& read, Shadow mine);
-  void note_write(const WordAccess& access, Shadow& write, Shadow mine);
+  void note_reader(const WordAccess& access, Shadow& read, Shadow tag);
+  void note_late_reader(const WordAccess& access, Shadow& read, Shadow tag);
+  void note_write(const WordAccess& access, Shadow& write, Shadow tag);
   void spread_hidden(const WordAccess& access, const Shadow& write, Shadow* bytes);
 
   BlockCheck& check_;

@@ -67,16 +67,16 @@ class RaceReport {
   RaceReport(const BlockPlace& place, const RacePair& race)
       : place_(place),
         race_(race),
-        other_op_(place.op_at(site_of(race.other))),
+        other_op_(place.op_at(get_site(race.other))),
         owner_(race.access.mixed ? place.owner(race.other) : place.block),
-        thread_(thread_of(race.other)),
+        thread_(get_thread(race.other)),
         by_copy_(race.other_wrote && race.missing == Missing::order && !race.access.global &&
                  is_by_copy(race.other)),
-        same_time_(tick_of(race.other) == race.tick &&
-                   site_of(race.other) == race.access.info.site),
+        same_time_(get_tick(race.other) == race.tick &&
+                   get_site(race.other) == race.access.info.site),
         breadth_(race.missing != Missing::order || by_copy_
                      ? Breadth::copy
-                     : place.breadth_of(race.access, race.other, race.told)) {}
+                     : place.get_breadth(race.access, race.other, race.told)) {}
 
   const WordAccess& access() const { return race_.access; }
   Breadth breadth() const { return breadth_; }
@@ -90,14 +90,14 @@ class RaceReport {
                  : !is_strong(race_.other)        ? "write"
                  : is_volatile_write(race_.other) ? "volatile write"
                                                   : "atomic access";
-    if (other_op_ != nullptr) there.what = what_of(*other_op_, there.what);
-    there.thread_known = race_.told != Told::one_of_several && !by_copy_;
+    if (other_op_ != nullptr) there.what = act_text(*other_op_, there.what);
+    there.thread_known = race_.told != Told::several && !by_copy_;
     if (race_.told != Told::hidden) there.value = other_value(memory);
     if (std::string stored = other_stored_value(); !stored.empty()) there.value = std::move(stored);
   }
 
   /// The value read or stored by this access; empty if unknown.
-  std::string own_value(const std::byte* memory) const {
+  std::string current_value(const std::byte* memory) const {
     const LaneTouch& touch = access().touch;
     if (access().info.kind == CheckKind::store) {
       const auto value = stored_value(access().op, access().warp, access().info, access().lane);
@@ -112,7 +112,7 @@ class RaceReport {
     const std::uint64_t shown = access().global ? touch.address : touch.address & kOffsetMask;
     const std::string text =
         format("{} and {} of the same {} at {}{:#x}", there.what, finding.what,
-               touch.owner != nullptr ? shared_memory_of(touch.owner->where.ctaid) : finding.space,
+               touch.owner != nullptr ? shared_text(touch.owner->where.ctaid) : finding.space,
                access().global ? "" : "offset ", shown);
     switch (race_.missing) {
       case Missing::wait: return text + ", and nothing waits for the end of it in between";
@@ -154,7 +154,7 @@ class RaceReport {
     if (other_op_ != nullptr && other_op_->bytes != 0 && other_op_->bytes < width) {
       skip = access().begin > touch.address ? access().begin - touch.address : 0;
       width = other_op_->bytes;
-      skip = width < 4 ? skip + static_cast<unsigned>(std::countr_zero(bytes_of(race_.other) | 8u))
+      skip = width < 4 ? skip + static_cast<unsigned>(std::countr_zero(get_bytes(race_.other) | 8u))
                        : skip / width * width;
       skip = std::min(skip, touch.bytes - width);
     }
@@ -197,16 +197,16 @@ void BlockFindings::race(const RacePair& race) {
   const WordAccess& access = race.access;
   const LaneTouch& touch = access.touch;
   const RaceReport report(place_, race);
-  const std::uint32_t site = site_of(race.other);
+  const std::uint32_t site = get_site(race.other);
   const std::uint64_t key =
-      key_of(Kind::race, std::uint64_t{access.info.site} << 16 | site << 1 | race.other_wrote);
+      encode(Kind::race, std::uint64_t{access.info.site} << 16 | site << 1 | race.other_wrote);
   const std::byte* const memory = host_bytes(access.warp, access.lane, touch);
   if (memory == nullptr || seen(key, report.breadth())) return;
   Finding finding = describe(access.op, access.warp, access.lane, FaultKind::race,
-                             what_of(access.info, verb_of(touch.mode)));
+                             act_text(access.info, verb_text(touch.mode)));
   finding.breadth = report.breadth();
-  finding.space = noun_of(touch.space);
-  finding.value = report.own_value(memory);
+  finding.space = noun_text(touch.space);
+  finding.value = report.current_value(memory);
   finding.fault.address = touch.address;
   finding.fault.access_size = touch.bytes;
   OtherAccess there;

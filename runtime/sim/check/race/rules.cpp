@@ -12,11 +12,11 @@ constexpr std::size_t kMostApart = 64;
 
 }  // namespace
 
-Conduct RaceRules::conduct_of(Shadow shadow) const {
+Conduct RaceRules::get_conduct(Shadow shadow) const {
   Conduct conduct;
   conduct.strong = is_strong(shadow);
   conduct.is_volatile = is_volatile_write(shadow);
-  if (const CheckedOp* const op = place_.op_at(site_of(shadow)); op != nullptr) {
+  if (const CheckedOp* const op = place_.op_at(get_site(shadow)); op != nullptr) {
     conduct.reads = op->kind == CheckKind::load;
     conduct.swaps = op->swaps;
     conduct.reach = op->reach;
@@ -24,24 +24,24 @@ Conduct RaceRules::conduct_of(Shadow shadow) const {
   return conduct;
 }
 
-bool RaceRules::is_load(Shadow write) const { return is_strong(write) && conduct_of(write).reads; }
+bool RaceRules::is_load(Shadow write) const { return is_strong(write) && get_conduct(write).reads; }
 
 bool RaceRules::conflicts(Shadow write, const WordAccess& access) const {
-  const Conduct other = conduct_of(write);
+  const Conduct other = get_conduct(write);
   if (other.reads && access.touch.mode == AccessKind::read) return false;
   if (other.swaps && access.info.kind == CheckKind::load) return false;
   if (other.reads && access.info.swaps) return false;
   if (!other.strong || !access.is_strong()) return true;
   const std::uint32_t owner = place_.owner(write);
   if (std::min(other.reach, access.info.reach) < place_.reach_to(owner)) return true;
-  const bool same_warp = owner == place_.block && thread_of(write) / kLanes == access.warp.index;
+  const bool same_warp = owner == place_.block && get_thread(write) / kLanes == access.warp.index;
   return same_warp && (other.is_volatile || access.info.is_volatile);
 }
 
 bool RaceRules::observes(Shadow later, Shadow earlier) const {
   if (is_under_way(later) || is_under_way(earlier)) return false;
-  const CheckedOp* const reader = place_.op_at(site_of(later));
-  const CheckedOp* const writer = place_.op_at(site_of(earlier));
+  const CheckedOp* const reader = place_.op_at(get_site(later));
+  const CheckedOp* const writer = place_.op_at(get_site(earlier));
   if (reader == nullptr || writer == nullptr || !reader->observes) return false;
   // An atom.cas that swaps nothing leaves no value.
   if (writer->kind != CheckKind::atomic || writer->swaps) return false;
@@ -53,19 +53,19 @@ bool RaceRules::observes(Shadow later, Shadow earlier) const {
 }
 
 bool RaceRules::covers(Shadow by, Shadow shadow) const {
-  const Conduct mine = conduct_of(by), other = conduct_of(shadow);
-  if (mine.reads && !other.reads) return false;
-  if (!mine.strong) return true;
-  return other.strong && mine.reach <= other.reach && (mine.is_volatile || !other.is_volatile) &&
-         (!mine.swaps || other.swaps);
+  const Conduct tag = get_conduct(by), other = get_conduct(shadow);
+  if (tag.reads && !other.reads) return false;
+  if (!tag.strong) return true;
+  return other.strong && tag.reach <= other.reach && (tag.is_volatile || !other.is_volatile) &&
+         (!tag.swaps || other.swaps);
 }
 
 /// Whether everything after both `a` and `b` is also after `shadow`, an earlier access. For
 /// programs with only barriers of whole blocks and meetings of warps.
 bool RaceRules::stand_for(Shadow a, Shadow b, Shadow shadow) const {
-  const std::uint32_t of_a = place_.owner(a), of_b = place_.owner(b), block = place_.owner(shadow);
-  if (of_a != of_b) return place_.cluster_of(of_a) != place_.cluster_of(of_b);
-  if (of_a != block) return false;
+  const std::uint32_t left = place_.owner(a), right = place_.owner(b), block = place_.owner(shadow);
+  if (left != right) return place_.get_cluster(left) != place_.get_cluster(right);
+  if (left != block) return false;
   if (((a ^ b) & kWarpMask) != 0) return true;
   return ((a ^ shadow) & kWarpMask) == 0 && ((a ^ b) & kThreadMask) != 0;
 }

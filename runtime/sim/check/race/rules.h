@@ -16,7 +16,7 @@ class RaceRules {
   RaceRules(const BlockPlace& place, const BlockOrder& order, bool parts)
       : place_(place), order_(order), parts_(parts) {}
 
-  Conduct conduct_of(Shadow shadow) const;
+  Conduct get_conduct(Shadow shadow) const;
   /// Whether a write shadow tells of an atomic read.
   bool is_load(Shadow write) const;
   /// Whether the access races with the write shadow's accesses, if nothing orders the two.

@@ -107,9 +107,9 @@ void SpeculatedLoads::take_lane(Speculated& load, std::uint32_t index, int lane)
   if ((load.pending >> lane & 1) != 0) {
     const LaneTouch touch{AccessKind::read, load.space[i], load.address[i],
                           check_.ops[index].bytes};
-    WordAccess access = check_.races.access_of(load.warp->code + index, *load.warp, lane, touch);
+    WordAccess access = check_.races.get_access(load.warp->code + index, *load.warp, lane, touch);
     access.begin = load.address[i] & ~std::uint64_t{3};
-    access.is_late = tick_of(load.other[i]) >= tick_of(load.stamp[i]);
+    access.is_late = get_tick(load.other[i]) >= get_tick(load.stamp[i]);
     const Missing missing = is_under_way(load.other[i]) ? Missing::wait : Missing::order;
     return check_.races.report(access, load.other[i], true, missing);
   }

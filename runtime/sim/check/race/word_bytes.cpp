@@ -11,20 +11,20 @@ void RaceCheck::examine_word(const WordAccess& access, Shadow& write, Shadow& re
                              std::uint32_t bytes) {
   if (is_by_bytes(write)) return examine_bytes(access, write, read, bytes);
   const auto differs = [&](Shadow shadow) {
-    if (bytes == 15 && bytes_of(shadow) == 15) return false;
+    if (bytes == 15 && get_bytes(shadow) == 15) return false;
     if (order_.is_forgotten(shadow, access.global)) return false;
     const bool same_time =
-        thread_of(shadow) == thread_of(access.mine) && tick_of(shadow) == tick_of(access.mine);
-    return bytes_of(shadow) != bytes || !same_time;
+        get_thread(shadow) == get_thread(access.tag) && get_tick(shadow) == get_tick(access.tag);
+    return get_bytes(shadow) != bytes || !same_time;
   };
   const bool aligned = (kOneThread >> bytes & 1) != 0;
   if (aligned && !differs(write) && !differs(read)) {
-    return examine_shadows(access, write, read, access.mine | Shadow{bytes} << kBytesShift);
+    return examine_shadows(access, write, read, access.tag | Shadow{bytes} << kBytesShift);
   }
-  Shadow* const shadows = history(access.touch).bytes_of_word(access.word);
+  Shadow* const shadows = history(access.touch).find_bytes(access.word);
   for (std::uint32_t b = 0; b < 4; ++b) {
-    shadows[b] = byte_of(write, b);
-    shadows[4 + b] = byte_of(read, b);
+    shadows[b] = byte_shadow(write, b);
+    shadows[4 + b] = byte_shadow(read, b);
     if (!check_.parts || !is_by_many(shadows[4 + b])) continue;
     ReaderLists& lists = history(access.touch).readers;
     if (const auto list = lists.find(&read); list != lists.end()) {
@@ -41,12 +41,12 @@ void RaceCheck::examine_word(const WordAccess& access, Shadow& write, Shadow& re
 
 void RaceCheck::examine_bytes(const WordAccess& access, Shadow& write, Shadow& read,
                               std::uint32_t bytes) {
-  Shadow* const shadows = history(access.touch).bytes_of_word(access.word);
+  Shadow* const shadows = history(access.touch).find_bytes(access.word);
   const std::size_t before = check_.findings.size();
   for (std::uint32_t b = 0; b < 4; ++b) {
     if ((bytes >> b & 1) == 0) continue;
     examine_shadows(access, shadows[b], shadows[4 + b],
-                    access.mine | Shadow{1u << b} << kBytesShift);
+                    access.tag | Shadow{1u << b} << kBytesShift);
     if (check_.findings.size() != before) break;
   }
   if (bytes != 15 || access.touch.mode == AccessKind::read) return;
@@ -70,7 +70,7 @@ bool RaceCheck::forget_bytes(GlobalRegion* region, std::uint64_t begin, std::uin
   bool changed = false;
   for (std::uint64_t word = begin; word < begin + count; ++word) {
     if (!is_by_bytes(there.write[word])) continue;
-    const Shadow* const shadows = there.bytes_of_word(word);
+    const Shadow* const shadows = there.find_bytes(word);
     const auto past = [&](Shadow shadow) { return order_.is_forgotten(shadow, region != nullptr); };
     if (!std::all_of(shadows, shadows + 8, past)) continue;
     there.write[word] = there.read[word] = 0;

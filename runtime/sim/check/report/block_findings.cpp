@@ -73,13 +73,13 @@ bool BlockFindings::seen(std::uint64_t key, Breadth breadth) {
 
 void BlockFindings::uninitialised(const Op* op, Warp& warp, int lane, const LaneTouch& touch,
                                   std::uint64_t bits) {
-  const std::uint64_t key = key_of(Kind::uninitialised, warp.op_index(op));
+  const std::uint64_t key = encode(Kind::uninitialised, warp.op_index(op));
   const std::byte* const bytes = host_bytes(warp, lane, touch);
   if (bytes == nullptr || seen(key)) return;
   Finding finding =
       describe(op, warp, lane, FaultKind::init,
-               what_of(place_.launch.program.ops[warp.op_index(op)], verb_of(touch.mode)));
-  finding.space = noun_of(touch.space);
+               act_text(place_.launch.program.ops[warp.op_index(op)], verb_text(touch.mode)));
+  finding.space = noun_text(touch.space);
   Fault& fault = finding.fault;
   fault.address = touch.address;
   fault.access_size = touch.bytes;
@@ -88,7 +88,7 @@ void BlockFindings::uninitialised(const Op* op, Warp& warp, int lane, const Lane
   const bool partly = std::popcount(bits) < static_cast<int>(touch.bytes);
   fault.message = format(
       "{} of {} bytes of {} at {}{:#x}{}", finding.what, touch.bytes,
-      touch.owner != nullptr ? "the " + shared_memory_of(touch.owner->where.ctaid) : finding.space,
+      touch.owner != nullptr ? "the " + shared_text(touch.owner->where.ctaid) : finding.space,
       global ? "" : "offset ", global ? touch.address : touch.address & kOffsetMask,
       partly ? format(", of which nothing has written {}", byte_ranges(bits))
              : " that nothing has written");
@@ -114,17 +114,17 @@ void BlockFindings::uninitialised(const Op* op, Warp& warp, int lane, const Lane
 
 void BlockFindings::stray(const Visit& visit, const std::array<std::uint32_t, 3>& ctaid,
                           bool begun) {
-  const std::uint64_t key = key_of(Kind::stray, std::uint64_t{begun} << 32 | visit.op);
+  const std::uint64_t key = encode(Kind::stray, std::uint64_t{begun} << 32 | visit.op);
   if (seen(key)) return;
   Finding finding =
       describe(visit.warp->code + visit.op, *visit.warp, visit.lane, FaultKind::race,
-               what_of(place_.launch.program.ops[visit.op], verb_of(visit.touch.mode)));
-  finding.space = noun_of(Space::cluster);
+               act_text(place_.launch.program.ops[visit.op], verb_text(visit.touch.mode)));
+  finding.space = noun_text(Space::cluster);
   finding.fault.address = visit.touch.address;
   finding.fault.access_size = visit.touch.bytes;
   finding.fault.message =
       format("{} of {} bytes of the {} at offset {:#x}, {}", finding.what, visit.touch.bytes,
-             shared_memory_of(ctaid), visit.touch.address & kOffsetMask,
+             shared_text(ctaid), visit.touch.address & kOffsetMask,
              begun ? "which nothing keeps from ending before" : "which may not have begun");
   finding.hint = begun
                      ? "end with cluster.sync() (barrier.cluster), so that no block exits while "
@@ -136,7 +136,7 @@ void BlockFindings::stray(const Visit& visit, const std::array<std::uint32_t, 3>
 
 void BlockFindings::divergence(const Op* op, const Warp& warp, int lane, std::uint32_t first_op,
                                std::uint32_t first_thread) {
-  const std::uint64_t key = key_of(Kind::divergence, pair(first_op, warp.op_index(op)));
+  const std::uint64_t key = encode(Kind::divergence, pair(first_op, warp.op_index(op)));
   if (seen(key)) return;
   Finding finding = describe(op, warp, lane, FaultKind::sync, "barrier");
   finding.fault.message =
@@ -150,7 +150,7 @@ void BlockFindings::divergence(const Op* op, const Warp& warp, int lane, std::ui
 
 void BlockFindings::product(const Op* op, const Warp& warp, std::string what,
                             std::uint32_t product) {
-  const std::uint64_t key = key_of(Kind::product, warp.op_index(op));
+  const std::uint64_t key = encode(Kind::product, warp.op_index(op));
   if (seen(key)) return;
   Finding finding = describe(op, warp, std::countr_zero(warp.mask), FaultKind::sync, "register");
   finding.fault.message = std::move(what);
@@ -190,7 +190,7 @@ void BlockFindings::members(const Op* op, const Warp& warp, const std::uint32_t*
 void BlockFindings::report_members(const Op* op, const Warp& warp, int lane, int other,
                                    const std::uint32_t* members) {
   const bool missing = other == lane;
-  const std::uint64_t key = key_of(Kind::members, std::uint64_t{missing} << 32 | warp.op_index(op));
+  const std::uint64_t key = encode(Kind::members, std::uint64_t{missing} << 32 | warp.op_index(op));
   if (seen(key)) return;
   Finding finding = describe(op, warp, lane, FaultKind::sync, "meeting");
   if (missing) {
@@ -211,7 +211,7 @@ void BlockFindings::report_members(const Op* op, const Warp& warp, int lane, int
 }
 
 void BlockFindings::lost(const Op* op, const Warp& warp, int lane, const LostSource& from) {
-  const std::uint64_t key = key_of(Kind::lost, pair(from.op, warp.op_index(op)));
+  const std::uint64_t key = encode(Kind::lost, pair(from.op, warp.op_index(op)));
   if (seen(key)) return;
   Finding finding = describe(warp.code + from.op, warp, from.reader, FaultKind::sync, "shuffle");
   const auto& shape = warp.worker->launch->block;

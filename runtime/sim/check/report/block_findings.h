@@ -65,7 +65,7 @@ class BlockFindings {
     members = 8,
     lost = 9,
   };
-  static std::uint64_t key_of(Kind kind, std::uint64_t which) {
+  static std::uint64_t encode(Kind kind, std::uint64_t which) {
     return static_cast<std::uint64_t>(kind) << 60 | which;
   }
   static std::uint64_t pair(std::uint32_t first, std::uint32_t second) {

@@ -12,18 +12,18 @@ namespace kernwright::sim {
 
 using ptx::Space;
 
-const char* noun_of(Space space) {
+const char* noun_text(Space space) {
   return space == Space::shared    ? "shared memory"
          : space == Space::cluster ? "another block's shared memory"
          : space == Space::local   ? "local memory"
                                    : "global memory";
 }
 
-const char* verb_of(AccessKind mode) {
+const char* verb_text(AccessKind mode) {
   return mode == AccessKind::read ? "read" : mode == AccessKind::write ? "write" : "atomic access";
 }
 
-std::string what_of(const CheckedOp& info, const std::string& verb) {
+std::string act_text(const CheckedOp& info, const std::string& verb) {
   const bool copies =
       info.kind == CheckKind::copy || info.kind == CheckKind::bulk || info.kind == CheckKind::wgmma;
   return copies ? "asynchronous " + verb : verb;
@@ -33,7 +33,7 @@ const std::byte* host_bytes(const Warp& warp, int lane, const LaneTouch& touch) 
   return try_locate(warp, lane, {touch.space, AccessKind::read, touch.address, touch.bytes, 1});
 }
 
-std::string shared_memory_of(const std::array<std::uint32_t, 3>& ctaid) {
+std::string shared_text(const std::array<std::uint32_t, 3>& ctaid) {
   return format("shared memory of block ({}, {}, {})", ctaid[0], ctaid[1], ctaid[2]);
 }
 

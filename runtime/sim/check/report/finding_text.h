@@ -13,13 +13,13 @@
 namespace kernwright::sim {
 
 /// "shared memory"
-const char* noun_of(ptx::Space space);
+const char* noun_text(ptx::Space space);
 /// "read", "write", "atomic access"
-const char* verb_of(AccessKind mode);
+const char* verb_text(AccessKind mode);
 /// The verb of an instruction, "asynchronous" where it copies.
-std::string what_of(const CheckedOp& info, const std::string& verb);
+std::string act_text(const CheckedOp& info, const std::string& verb);
 /// "shared memory of block (1, 0, 0)"
-std::string shared_memory_of(const std::array<std::uint32_t, 3>& ctaid);
+std::string shared_text(const std::array<std::uint32_t, 3>& ctaid);
 std::array<unsigned, 3> coordinates(std::uint32_t linear,
                                     const std::array<std::uint32_t, 3>& shape);
 /// "0x3f800000", most significant byte first.

@@ -105,7 +105,7 @@ VectorClock StreamOrder::issue(Context& context, Stream& stream, Actor* actor,
   const std::lock_guard lock(mutex_);
   if (stream.actor == 0) {
     const auto known = std::ranges::find_if(
-        retired_, [&](const Retired& old) { return host_.of(old.actor) >= old.steps; });
+        retired_, [&](const Retired& old) { return host_.at(old.actor) >= old.steps; });
     stream.actor = known == retired_.end() ? next_actor_++ : known->actor;
     if (known != retired_.end()) retired_.erase(known);
   }
@@ -151,12 +151,12 @@ VectorClock StreamOrder::clock_of(Stream& stream) {
 
 void StreamOrder::retire(Stream& stream) {
   const std::lock_guard lock(mutex_);
-  if (stream.actor != 0) retired_.push_back({stream.actor, stream.clock.of(stream.actor)});
+  if (stream.actor != 0) retired_.push_back({stream.actor, stream.clock.at(stream.actor)});
 }
 
 void StreamOrder::drop_known(std::vector<Entry>& entries) const {
   std::erase_if(
-      entries, [&](const Entry& entry) { return entry.work->step <= host_.of(entry.work->actor); });
+      entries, [&](const Entry& entry) { return entry.work->step <= host_.at(entry.work->actor); });
 }
 
 /// Drops allocations without a user.
@@ -179,7 +179,7 @@ std::optional<Fault> StreamOrder::note(const std::shared_ptr<const OrderedWork>&
     std::vector<Entry>& entries = entries_[allocation];
     if (settled) drop_known(entries);
     for (const Entry& entry : entries) {
-      if (finding || entry.work->step <= work->clock.of(entry.work->actor)) continue;
+      if (finding || entry.work->step <= work->clock.at(entry.work->actor)) continue;
       if (const auto bytes =
               conflict(ranges, work->is_order, entry.touched, entry.work->is_order)) {
         finding = report(*work, *entry.work, *bytes);

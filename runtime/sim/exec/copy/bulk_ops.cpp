@@ -73,8 +73,8 @@ bool BulkLane::find_targets(std::uint64_t target, std::uint64_t bytes, std::uint
     if (one.mbarrier == nullptr) return false;
     one.barrier_offset = barrier & kOffsetMask;
     const std::uint64_t tag = barrier >> kRankShift & kRankMask;
-    const ClusterMember& own = *warp.block->member;
-    one.block = own.cluster->members[tag == 0 ? own.rank : tag - 1]->block;
+    const ClusterMember& member = *warp.block->member;
+    one.block = member.cluster->members[tag == 0 ? member.rank : tag - 1]->block;
     found.push_back(one);
     return true;
   };
@@ -170,8 +170,8 @@ bool to_shared(const BulkLane& lane) {
   const Piece to{0, bytes}, source{at, local ? 0 : bytes};
   lane.note(targets, {&to, 1}, {&source, 1});
   if (Watcher* const check = lane.check(); check != nullptr && local) {
-    const Piece own{at & kOffsetMask, bytes};
-    check->copy_between(op, lane.warp, lane.lane, own, targets[0].checked[0]);
+    const Piece read{at & kOffsetMask, bytes};
+    check->copy_between(op, lane.warp, lane.lane, read, targets[0].checked[0]);
   }
   return lane.issue([lane = lane.later(), targets, from, bytes] {
     for (const BulkTarget& target : targets) {

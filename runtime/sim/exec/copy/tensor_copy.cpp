@@ -155,7 +155,7 @@ bool tensor_to_global(const BulkLane& lane) {
   if (!find_runs(lane, tile, plain ? AccessKind::write : AccessKind::atomic, runs)) return false;
   if (lane.check() != nullptr) {
     BulkStore store;
-    store.of_tensor = true;
+    store.is_tensor = true;
     for (const Piece& piece : stored_pieces(tile, from & kOffsetMask, runs))
       store.source.push_back({(from & kOffsetMask) + piece.begin, piece.bytes});
     store.to = global_pieces(runs);

@@ -40,7 +40,7 @@ struct BulkStore {
   std::uint64_t stamp = 0;    ///< the watcher's
   std::uint32_t op = 0;       ///< index of the instruction
   std::uint32_t read = 0;     ///< the watcher's: number of the read of its source; 0: it is over
-  bool of_tensor = false;     ///< elements of a tensor, which have no padding among them
+  bool is_tensor = false;     ///< elements of a tensor, which have no padding among them
   std::vector<Piece> source;  ///< in shared memory
   std::vector<Piece> to;      ///< in global memory
 };

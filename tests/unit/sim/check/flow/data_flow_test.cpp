@@ -20,7 +20,7 @@ Outline outline(const std::string& body, Numbers& writers_of_r1) {
       ".reg .b32 %r<4>;\n.reg .b64 %rd<2>;\n" +
       body + "\n}\n");
   const ptx::Function& function = module->functions[0];
-  Outline made = outline_of(function);
+  Outline made = make_outline(function);
   for (std::uint32_t reg = 0; reg < function.registers.size(); ++reg) {
     if (ptx::full_name(function.registers[reg]) == "%r1") writers_of_r1 = made.writers[reg];
   }

@@ -58,7 +58,7 @@ void check_case(const Case& one) {
       REQUIRE(results.contains(name));
       CHECK(window.count > 0);
       for (int i = 0; i < window.count; ++i) {
-        const int from = window.of - 8 + i;
+        const int from = window.byte - 8 + i;
         REQUIRE((from >= 0 && from < bytes));
         is_there[static_cast<std::size_t>(from)] = true;
         CHECK((results.at(name) >> 8 * (window.first + i) & 255) == (value >> 8 * from & 255));

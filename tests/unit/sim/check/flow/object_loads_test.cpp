@@ -19,7 +19,7 @@ std::vector<std::uint32_t> alignments(const std::string& body) {
       ".reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n" +
       body + "\nret;\n}\n");
   const ptx::Function& function = module->functions[0];
-  const auto found = find_object_loads(function, outline_of(function));
+  const auto found = find_object_loads(function, make_outline(function));
   std::vector<std::uint32_t> all;
   for (std::uint32_t i = 0; i < function.body.size(); ++i) {
     if (!function.body[i].opcode.starts_with("ld")) continue;

@@ -82,11 +82,11 @@ TEST_CASE("check rows: a shadow of several threads tells of each byte who touche
         const Shadow shadow = base | Shadow{code} << kBytesShift | thread;
         CHECK(kTouchedBytes[code] == bytes);
         for (std::uint32_t b = 0; b < 4; ++b) {
-          const Shadow byte = byte_of(shadow, b);
+          const Shadow byte = byte_shadow(shadow, b);
           CHECK((byte != 0) == ((bytes >> b & 1) != 0));
           if (byte == 0) continue;
-          CHECK(thread_of(byte) == (thread + b / width) % 1024);
-          CHECK((bytes_of(byte) >> b & 1) != 0);
+          CHECK(get_thread(byte) == (thread + b / width) % 1024);
+          CHECK((get_bytes(byte) >> b & 1) != 0);
           CHECK(((byte ^ shadow) & ~(kAllBytes | kThreadMask)) == 0);
         }
       }

@@ -29,9 +29,9 @@ TEST_CASE("vector clock: steps and joins, against a map") {
         expected[a][who] = std::max(expected[a][who], step);
       }
     }
-    for (Actor who = 0; who < kActors; ++who) REQUIRE(clocks[a].of(who) == expected[a][who]);
+    for (Actor who = 0; who < kActors; ++who) REQUIRE(clocks[a].at(who) == expected[a][who]);
   }
-  CHECK(clocks[0].of(12345) == 0);
+  CHECK(clocks[0].at(12345) == 0);
 }
 
 TEST_CASE("access log: exactly the bytes that were noted, in joined ranges, against a set") {
