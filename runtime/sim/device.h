@@ -62,10 +62,10 @@ void set_interrupt_check(bool (*is_interrupted)()) noexcept;
 /// launching thread.
 void set_text_places(int (*first_line)(std::string_view kernel, std::string_view file)) noexcept;
 
-/// Messages of faults and logged findings show the line of the source: `line_of` returns the text
+/// Messages of faults and logged findings show the line of the source: `get_line` returns the text
 /// of line `line` of `file` in the module with the code `code` (sim::code_id()), empty when it is
 /// not known. Null: none is shown. Called on the launching thread, with locks held.
-void set_text_lines(std::string (*line_of)(std::uint64_t code, const std::string& file,
-                                           int line)) noexcept;
+void set_text_lines(std::string (*get_line)(std::uint64_t code, const std::string& file,
+                                            int line)) noexcept;
 
 }  // namespace kernwright::sim

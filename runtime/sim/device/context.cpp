@@ -7,7 +7,7 @@ namespace {
 
 /// Accepts null, or the handle of a retained context.
 void require_context(CUcontext context) {
-  SimDevice* const device = sim_driver().device_of(context);
+  SimDevice* const device = sim_driver().get_device(context);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
   const std::lock_guard lock(device->context_mutex);
   require(device->primary != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -22,7 +22,7 @@ std::size_t limit_index(CUlimit limit) {
 
 /// The device of the peer in the current context's question.
 SimDevice& peer_device(Context& context, CUcontext peer) {
-  SimDevice* const device = sim_driver().device_of(peer);
+  SimDevice* const device = sim_driver().get_device(peer);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
   require(device != &context.device, CUDA_ERROR_INVALID_DEVICE);
   return *device;
@@ -149,7 +149,7 @@ void calls::cuCtxGetId(CUcontext handle, unsigned long long* id) {
     return;
   }
   require_context(handle);
-  SimDevice& device = *sim_driver().device_of(handle);
+  SimDevice& device = *sim_driver().get_device(handle);
   const std::lock_guard lock(device.context_mutex);
   *id = device.primary->id;
 }

@@ -16,7 +16,7 @@ void copy_text(char* to, int length, const std::string& text) {
   to[count] = '\0';
 }
 
-std::string bus_id_of(int ordinal) { return format("0000:{:02X}:00.0", ordinal); }
+std::string format_bus_id(int ordinal) { return format("0000:{:02X}:00.0", ordinal); }
 
 }  // namespace
 
@@ -59,7 +59,7 @@ void calls::cuDeviceTotalMem(std::size_t* bytes, CUdevice device) {
 
 void calls::cuDeviceGetPCIBusId(char* bus_id, int length, CUdevice device) {
   require(bus_id != nullptr && length > 0);
-  const std::string text = bus_id_of(sim_driver().device(device).ordinal);
+  const std::string text = format_bus_id(sim_driver().device(device).ordinal);
   require(static_cast<std::size_t>(length) > text.size());
   copy_text(bus_id, length, text);
 }
@@ -71,7 +71,7 @@ void calls::cuDeviceGetByPCIBusId(CUdevice* device, const char* bus_id) {
     wanted += *c >= 'a' && *c <= 'f' ? static_cast<char>(*c - 'a' + 'A') : *c;
   }
   for (const auto& candidate : sim_driver().devices) {
-    const std::string text = bus_id_of(candidate->ordinal);
+    const std::string text = format_bus_id(candidate->ordinal);
     // The domain and the function may be left out.
     if (wanted == text || wanted == text.substr(5) || wanted == text.substr(5, 5)) {
       *device = candidate->ordinal;

@@ -42,7 +42,7 @@ CUdevSmResource rules(unsigned count) {
   return {count, 4, 2};
 }
 
-CUdevResource resource_of(const Hidden& hidden) {
+CUdevResource make_resource(const Hidden& hidden) {
   CUdevResource resource{};
   unsigned count = 0;
   for (const std::uint64_t word : hidden.bits) count += static_cast<unsigned>(std::popcount(word));
@@ -52,7 +52,7 @@ CUdevResource resource_of(const Hidden& hidden) {
   return resource;
 }
 
-Hidden hidden_of(const CUdevResource& resource) {
+Hidden read_hidden(const CUdevResource& resource) {
   require(resource.type == CU_DEV_RESOURCE_TYPE_SM, CUDA_ERROR_INVALID_RESOURCE_TYPE);
   Hidden hidden;
   std::memcpy(&hidden, resource._internal_padding, sizeof hidden);
@@ -94,7 +94,7 @@ void calls::cuDeviceGetDevResource(CUdevice ordinal, CUdevResource* resource,
   hidden.device = device.ordinal;
   const int count = processor_count(nullptr);
   for (int i = 0; i < count; ++i) hidden.add(static_cast<std::uint32_t>(i));
-  *resource = resource_of(hidden);
+  *resource = make_resource(hidden);
 }
 
 /// NOTE: groups are runs of %smid. A GPU deals them out by processing clusters, and may have room
@@ -103,7 +103,7 @@ void calls::cuDevSmResourceSplitByCount(CUdevResource* groups, unsigned int* cou
                                         const CUdevResource* whole, CUdevResource* remainder,
                                         unsigned int flags, unsigned int least) {
   require(count != nullptr && whole != nullptr);
-  const Hidden from = hidden_of(*whole);
+  const Hidden from = read_hidden(*whole);
   require(from.split == 0, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
   const std::vector<std::uint32_t> all = from.list();
   const auto total = static_cast<unsigned>(all.size());
@@ -121,21 +121,21 @@ void calls::cuDevSmResourceSplitByCount(CUdevResource* groups, unsigned int* cou
   for (unsigned group = 0; group < *count; ++group) {
     part.bits = {};
     for (unsigned i = 0; i < size; ++i) part.add(all[next++]);
-    groups[group] = resource_of(part);
+    groups[group] = make_resource(part);
   }
   if (remainder == nullptr) return;
   part.bits = {};
   while (next < all.size()) part.add(all[next++]);
-  *remainder = resource_of(part);
+  *remainder = make_resource(part);
 }
 
 void calls::cuDevResourceGenerateDesc(CUdevResourceDesc* descriptor, CUdevResource* resources,
                                       unsigned int count) {
   require(descriptor != nullptr && resources != nullptr && count != 0);
-  Hidden all = hidden_of(resources[0]);
+  Hidden all = read_hidden(resources[0]);
   require(count == 1 || all.split != 0, CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
   for (unsigned i = 1; i < count; ++i) {
-    const Hidden next = hidden_of(resources[i]);
+    const Hidden next = read_hidden(resources[i]);
     require(next.split == all.split && next.device == all.device,
             CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION);
     for (std::size_t word = 0; word < all.bits.size(); ++word) {
@@ -194,7 +194,7 @@ void calls::cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource* resource,
   Hidden hidden;
   hidden.device = green->context->device.ordinal;
   for (const std::uint32_t processor : green->processors) hidden.add(processor);
-  *resource = resource_of(hidden);
+  *resource = make_resource(hidden);
 }
 
 void calls::cuGreenCtxStreamCreate(CUstream* handle, CUgreenCtx green_handle, unsigned int flags,

@@ -58,7 +58,7 @@ void calls::cuInit(unsigned int flags) {
   // Programs that ask for no report can read the log.
   const auto refuse = [](CUresult code, const Error& error) {
     log(LogLevel::error, "simulated device: {}", error.what());
-    fail_with(code, FaultKind::none, error.what());
+    fail_call(code, FaultKind::none, error.what());
   };
   try {
     initialise_sim_driver();

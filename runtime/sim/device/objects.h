@@ -150,7 +150,7 @@ struct AllocationInfo {
   bool registered = false;           ///< by cuMemHostRegister
   std::shared_ptr<MemoryPool> pool;  ///< of stream-ordered allocations
   std::weak_ptr<GraphMemory> graph;  ///< of allocations that belong to a graph
-  bool of_graph = false;
+  bool is_graph = false;
   bool freeing = false;  ///< a cuMemFreeAsync was issued
 };
 

@@ -97,7 +97,7 @@ SimDevice& SimDriver::device(CUdevice ordinal) {
   return *devices[static_cast<std::size_t>(ordinal)];
 }
 
-SimDevice* SimDriver::device_of(CUcontext handle) const noexcept {
+SimDevice* SimDriver::get_device(CUcontext handle) const noexcept {
   for (const auto& device : devices) {
     if (device->handle == handle) return device.get();
   }
@@ -105,10 +105,10 @@ SimDevice* SimDriver::device_of(CUcontext handle) const noexcept {
   return green != nullptr && green->is_context ? &green->context->device : nullptr;
 }
 
-Memory* SimDriver::memory_of(std::uint64_t address) noexcept {
-  if (host_memory.find_own(address).end != 0) return &host_memory;
+Memory* SimDriver::get_memory(std::uint64_t address) noexcept {
+  if (host_memory.search(address).end != 0) return &host_memory;
   for (const auto& device : devices) {
-    if (device->memory.find_own(address).end != 0) return &device->memory;
+    if (device->memory.search(address).end != 0) return &device->memory;
   }
   return nullptr;
 }
@@ -168,7 +168,7 @@ std::vector<CUcontext>& context_stack() noexcept {
 }
 
 std::shared_ptr<Context> live_context(CUcontext handle) {
-  SimDevice* const device = sim_driver().device_of(handle);
+  SimDevice* const device = sim_driver().get_device(handle);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
   const std::lock_guard lock(device->context_mutex);
   require(device->primary != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -256,7 +256,7 @@ void set_sticky_errors(bool on) {
   sim_driver().sticky_errors = on;
 }
 
-void fail_with(CUresult code, FaultKind kind, std::string message, std::uint64_t address,
+void fail_call(CUresult code, FaultKind kind, std::string message, std::uint64_t address,
                std::uint64_t size, std::string allocation) {
   Fault report;
   report.kind = kind;

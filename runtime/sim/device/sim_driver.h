@@ -32,7 +32,7 @@ inline void require(bool condition, CUresult code = CUDA_ERROR_INVALID_VALUE) {
   if (!condition) fail(code);
 }
 /// Leaves with a finding of kind bounds, use-after-free, ... about an argument of a driver call.
-[[noreturn]] void fail_with(CUresult code, FaultKind kind, std::string message,
+[[noreturn]] void fail_call(CUresult code, FaultKind kind, std::string message,
                             std::uint64_t address = 0, std::uint64_t size = 0,
                             std::string allocation = {});
 
@@ -77,10 +77,10 @@ class SimDriver {
   AllocationInfo* allocation_at(std::uint64_t address) noexcept;
   std::uint64_t next_id() noexcept { return ids_.fetch_add(1) + 1; }
 
-  SimDevice& device(CUdevice ordinal);                    ///< throws Failure INVALID_DEVICE
-  SimDevice* device_of(CUcontext handle) const noexcept;  ///< null for a foreign handle
+  SimDevice& device(CUdevice ordinal);                     ///< throws Failure INVALID_DEVICE
+  SimDevice* get_device(CUcontext handle) const noexcept;  ///< null for a foreign handle
   /// The memory with `address`, else null.
-  Memory* memory_of(std::uint64_t address) noexcept;
+  Memory* get_memory(std::uint64_t address) noexcept;
   /// For messages about an address outside all memories.
   std::string describe(std::uint64_t address, std::uint64_t size, bool* freed);
 

@@ -18,7 +18,7 @@ void expire_cached_ranges(SimDriver& instance) {
   for (const auto& device : instance.devices) device->memory.expire_cached_ranges();
 }
 
-std::vector<std::uint64_t> allocations_of(SimDriver& instance, const Context& context) {
+std::vector<std::uint64_t> list_memory(SimDriver& instance, const Context& context) {
   std::vector<std::uint64_t> addresses;
   const std::lock_guard lock(instance.allocations_mutex);
   for (const auto& [address, info] : instance.allocations) {
@@ -31,7 +31,7 @@ void release(SimDriver& instance, std::uint64_t address, const AllocationInfo& i
   const std::lock_guard execution(instance.execution);
   if (info.registered) {
     instance.host_memory.release_host(address);
-  } else if (Memory* const memory = instance.memory_of(address); memory != nullptr) {
+  } else if (Memory* const memory = instance.get_memory(address); memory != nullptr) {
     memory->free(address);
   }
   expire_cached_ranges(instance);
@@ -57,7 +57,7 @@ bool is_freeable(const AllocationInfo& record, bool host) {
 [[noreturn]] void refuse_free(std::uint64_t address, bool host, const char* call) {
   bool freed = false;
   const std::string place = sim_driver().describe(address, 1, &freed);
-  fail_with(CUDA_ERROR_INVALID_VALUE, freed ? FaultKind::use_after_free : FaultKind::bounds,
+  fail_call(CUDA_ERROR_INVALID_VALUE, freed ? FaultKind::use_after_free : FaultKind::bounds,
             format("{} of {:#x}, which is not the start of live {} memory", call, address,
                    host ? "page-locked host" : "device"),
             address, 0, place);
@@ -77,8 +77,8 @@ void tear_down(Context& context) {
   instance.streams.remove_if(belongs);
   for (const auto& green : instance.green_contexts.remove_if(belongs)) green->destroyed = true;
   instance.arrays.remove_if(belongs);
-  instance.textures.remove_of(context.id);
-  for (const std::uint64_t address : allocations_of(instance, context)) discard_allocation(address);
+  instance.textures.remove_context(context.id);
+  for (const std::uint64_t address : list_memory(instance, context)) discard_allocation(address);
   const std::lock_guard lock(context.mutex);
   context.peers.clear();
   apply_peers(context);
@@ -134,7 +134,7 @@ void adopt_for_graph(std::uint64_t address, const std::shared_ptr<GraphMemory>& 
   const std::lock_guard lock(instance.allocations_mutex);
   AllocationInfo* const record = instance.allocation_at(address);
   require(record != nullptr);
-  record->of_graph = true;
+  record->is_graph = true;
   record->graph = memory;
 }
 
@@ -146,7 +146,7 @@ void discard_allocation(std::uint64_t address) {
 void release_graph_memory(std::uint64_t address) {
   // The address may be another graph's by now.
   const auto info = take_record(address, [](const AllocationInfo& record) {
-    return record.of_graph && record.graph.expired();
+    return record.is_graph && record.graph.expired();
   });
   if (info) release(sim_driver(), address, *info);
 }

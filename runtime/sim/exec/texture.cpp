@@ -43,7 +43,7 @@ bool TextureTable::remove(std::uint64_t handle, bool is_surface) {
   return true;
 }
 
-void TextureTable::remove_of(std::uint64_t context) {
+void TextureTable::remove_context(std::uint64_t context) {
   const std::unique_lock lock(mutex_);
   std::erase_if(objects_, [&](const auto& entry) { return entry.second->context == context; });
 }

@@ -57,7 +57,7 @@ class TextureTable {
   /// False for anything but a live handle of this kind.
   bool remove(std::uint64_t handle, bool is_surface);
   /// Ends all objects of a context.
-  void remove_of(std::uint64_t context);
+  void remove_context(std::uint64_t context);
   /// Null for anything but a live handle.
   std::shared_ptr<const TextureObject> find(std::uint64_t handle) const;
   /// Whether it was one.

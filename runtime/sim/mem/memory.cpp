@@ -217,17 +217,17 @@ bool Memory::covers(std::uint64_t address) const noexcept {
 }
 
 AddressRange Memory::find(std::uint64_t address, bool* writable) const noexcept {
-  const AddressRange own = find_own(address, writable);
+  const AddressRange own = search(address, writable);
   const auto* neighbours = state_->neighbours.load(std::memory_order_acquire);
   if (own.end != 0 || neighbours == nullptr) return own;
   for (const Memory* neighbour : *neighbours) {
-    const AddressRange range = neighbour->find_own(address, writable);
+    const AddressRange range = neighbour->search(address, writable);
     if (range.end != 0) return range;
   }
   return {};
 }
 
-AddressRange Memory::find_own(std::uint64_t address, bool* writable) const noexcept {
+AddressRange Memory::search(std::uint64_t address, bool* writable) const noexcept {
   const State& s = *state_;
   if (writable != nullptr) *writable = true;
   const auto slot = s.space.slot_of(address & ~kGlobalTag);
@@ -245,7 +245,7 @@ AddressRange Memory::find_own(std::uint64_t address, bool* writable) const noexc
 
 bool Memory::is_constant(std::uint64_t address) const noexcept {
   const auto slot = state_->space.slot_of(address & ~kGlobalTag);
-  return slot && slot->state.phase == SlotState::live && find_own(address).end != 0 &&
+  return slot && slot->state.phase == SlotState::live && search(address).end != 0 &&
          static_cast<AllocationKind>(slot->state.tag) == AllocationKind::constant;
 }
 

@@ -92,7 +92,7 @@ class Memory {
   /// range. Lock-free but for adopted host memory; handlers cache the result per site.
   AddressRange find(std::uint64_t address, bool* writable = nullptr) const noexcept;
   /// The same without the neighbours.
-  AddressRange find_own(std::uint64_t address, bool* writable = nullptr) const noexcept;
+  AddressRange search(std::uint64_t address, bool* writable = nullptr) const noexcept;
   /// Whether an own constant variable lies at the address.
   bool is_constant(std::uint64_t address) const noexcept;
   /// An own allocation with kind and label; slower.

@@ -194,11 +194,11 @@ void Captures::forbid_unsafe() {
   const std::lock_guard lock(mutex_);
   bool forbidden = false;
   for (const auto& capture : running_) {
-    const bool own =
+    const bool same_thread =
         capture->thread == thread_number() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     const bool global =
         mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
-    if (!own && !global) continue;
+    if (!same_thread && !global) continue;
     capture->valid = false;
     forbidden = true;
   }

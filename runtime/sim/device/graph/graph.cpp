@@ -20,7 +20,7 @@ bool Graph::owns_memory() const {
   });
 }
 
-CUgraphNodeType type_of(const Work& work) {
+CUgraphNodeType work_type(const Work& work) {
   constexpr CUgraphNodeType kTypes[] = {
       // in the order of Work's alternatives
       CU_GRAPH_NODE_TYPE_EMPTY,      CU_GRAPH_NODE_TYPE_KERNEL,    CU_GRAPH_NODE_TYPE_MEMCPY,
@@ -64,7 +64,7 @@ std::shared_ptr<GraphNode> add_node(const std::shared_ptr<Graph>& graph, Work&& 
                                     std::vector<std::shared_ptr<GraphNode>> dependencies) {
   auto node = std::make_shared<GraphNode>();
   node->id = sim_driver().next_id();
-  node->type = type_of(work);
+  node->type = work_type(work);
   node->work = std::move(work);
   // A node waiting in a graph does not keep its module: an unloaded one is found at the launch.
   if (auto* kernel = std::get_if<KernelWork>(&node->work)) kernel->module = nullptr;
@@ -113,7 +113,7 @@ void write_list(const std::vector<std::shared_ptr<GraphNode>>& nodes, CUgraphNod
   }
 }
 
-KernelWork kernel_of(const CUDA_KERNEL_NODE_PARAMS* parameters) {
+KernelWork make_kernel_work(const CUDA_KERNEL_NODE_PARAMS* parameters) {
   require(parameters != nullptr && parameters->kern == nullptr);
   const auto context =
       parameters->ctx == nullptr ? current_context() : live_context(parameters->ctx);
@@ -138,7 +138,7 @@ std::pair<std::shared_ptr<GraphNode>, std::shared_ptr<Graph>> find_kernel_node(C
 }
 
 /// The context that a kernel runs in.
-CUcontext home_of(const KernelWork& work) {
+CUcontext work_context(const KernelWork& work) {
   return work.green != nullptr ? work.green->as_context() : work.function->context->device.handle;
 }
 
@@ -229,7 +229,7 @@ void calls::cuGraphAddKernelNode(CUgraphNode* node, CUgraph handle, const CUgrap
     require(std::find(before.begin(), before.end(), dependency) == before.end());
     before.push_back(std::move(dependency));
   }
-  *node = add_node(graph, kernel_of(parameters), std::move(before))->handle;
+  *node = add_node(graph, make_kernel_work(parameters), std::move(before))->handle;
 }
 
 /// `kernelParams` points at the node's own copies, good until its next change.
@@ -239,21 +239,21 @@ void calls::cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARA
   const std::lock_guard lock(graph->mutex);
   auto& work = std::get<KernelWork>(node->work);
   node->parameters.clear();
-  const auto info = info_of(*work.function);
+  const auto info = get_info(*work.function);
   for (const ParameterSlot& slot : info->parameters) {
     node->parameters.push_back(work.parameters.data() + slot.offset);
   }
   const auto [x, y, z] = work.grid;
   const auto [u, v, w] = work.block;
   void** const slots = node->parameters.empty() ? nullptr : node->parameters.data();
-  *parameters = {work.handle,  x, y, z, u, v, w, work.shared_bytes, slots, nullptr, nullptr,
-                 home_of(work)};
+  *parameters = {work.handle,       x, y, z, u, v, w, work.shared_bytes, slots, nullptr, nullptr,
+                 work_context(work)};
 }
 
 void calls::cuGraphKernelNodeSetParams(CUgraphNode handle,
                                        const CUDA_KERNEL_NODE_PARAMS* parameters) {
   const auto [node, graph] = find_kernel_node(handle);
-  KernelWork work = kernel_of(parameters);
+  KernelWork work = make_kernel_work(parameters);
   const std::lock_guard lock(graph->mutex);
   auto& old = std::get<KernelWork>(node->work);
   require(work.function->context->id == old.function->context->id);
@@ -267,7 +267,7 @@ void calls::cuGraphExecKernelNodeSetParams(CUgraphExec handle, CUgraphNode node_
   const auto executable = sim_driver().executables.find(handle);
   require(executable != nullptr);
   const auto [node, graph] = find_kernel_node(node_handle);
-  KernelWork work = kernel_of(parameters);
+  KernelWork work = make_kernel_work(parameters);
   const std::lock_guard lock(executable->mutex);
   auto plan = std::make_shared<GraphPlan>(*executable->plan);
   const auto found =
@@ -277,7 +277,7 @@ void calls::cuGraphExecKernelNodeSetParams(CUgraphExec handle, CUgraphNode node_
   require(found != plan->nodes.end());
   auto& old = std::get<KernelWork>(found->work);
   require(work.function->context->id == old.function->context->id);
-  require(!context_stack().empty() && context_stack().back() == home_of(old));
+  require(!context_stack().empty() && context_stack().back() == work_context(old));
   work.cooperative = old.cooperative;
   work.green = old.green;
   old = std::move(work);

@@ -76,7 +76,7 @@ std::shared_ptr<Graph> make_graph();
 std::shared_ptr<Graph> find_graph(CUgraph handle);
 std::shared_ptr<GraphNode> find_node(CUgraphNode handle);
 
-CUgraphNodeType type_of(const Work& work);
+CUgraphNodeType work_type(const Work& work);
 std::shared_ptr<const GraphPlan> make_plan(Graph& graph);
 
 }  // namespace kernwright::sim

@@ -11,7 +11,7 @@ namespace {
 using Nodes = std::vector<GraphPlan::Node>;
 
 /// Positions of the nodes in an order chosen by the seed among all that respect dependencies.
-std::vector<std::uint32_t> order_of(const Nodes& nodes, std::uint64_t seed) {
+std::vector<std::uint32_t> choose_order(const Nodes& nodes, std::uint64_t seed) {
   std::vector<std::uint32_t> order, ready;
   std::vector<std::size_t> missing;
   for (std::uint32_t i = 0; i < nodes.size(); ++i) {
@@ -72,17 +72,17 @@ void perform(const GraphWork& work, AccessLog* log) {
     if (log == nullptr) {
       perform(nodes[i].work, nullptr);
     } else {
-      AccessLog own;
-      perform(nodes[i].work, &own);
-      check->note(i, own);
-      log->merge(own);
+      AccessLog node_log;
+      perform(nodes[i].work, &node_log);
+      check->note(i, node_log);
+      log->merge(node_log);
     }
     if (i < work.marks.size() && work.marks[i] != nullptr) work.marks[i]->reach();
   };
   if (work.seed == 0) {
     for (std::uint32_t i = 0; i < nodes.size(); ++i) run(i);
   } else {
-    for (const std::uint32_t i : order_of(nodes, work.seed)) run(i);
+    for (const std::uint32_t i : choose_order(nodes, work.seed)) run(i);
   }
 }
 
@@ -106,8 +106,8 @@ void prepare_memory(const GraphExec& executable, const GraphPlan& plan) {
 }
 
 /// Each launch records its events anew, and waits for the current records of events.
-GraphWork launch_of(const std::shared_ptr<const GraphPlan>& plan,
-                    std::vector<std::shared_ptr<Mark>>& after) {
+GraphWork make_launch(const std::shared_ptr<const GraphPlan>& plan,
+                      std::vector<std::shared_ptr<Mark>>& after) {
   GraphWork work{plan, {}, sim_driver().queues.draw()};
   std::vector<const Event*> recorded;
   for (std::size_t i = 0; i < plan->nodes.size(); ++i) {
@@ -133,7 +133,7 @@ void publish_marks(const StreamUse& use, const GraphPlan& plan,
   for (std::size_t i = 0; i < marks.size(); ++i) {
     if (marks[i] == nullptr) continue;
     const auto& event = std::get<RecordWork>(plan.nodes[i].work).event;
-    if (sim_driver().order.on()) marks[i]->clock = sim_driver().order.clock_of(*use.stream);
+    if (sim_driver().order.on()) marks[i]->clock = sim_driver().order.stream_clock(*use.stream);
     const std::lock_guard lock(event->mutex);
     event->mark = marks[i];
     event->capture = nullptr;
@@ -147,7 +147,7 @@ struct Difference {
 };
 
 bool same_memory(std::uint64_t a, std::uint64_t b) {
-  return sim_driver().memory_of(a) == sim_driver().memory_of(b);
+  return sim_driver().get_memory(a) == sim_driver().get_memory(b);
 }
 
 /// The reason why `from` cannot replace `to` (cuGraphExecUpdate's list of limitations).
@@ -193,7 +193,7 @@ Difference compare(const Nodes& to, const Nodes& from) {
           from.size() > to.size() ? from[to.size()].id : 0};
 }
 
-CUgraphNode handle_of(Graph& graph, std::uint64_t id) {
+CUgraphNode node_handle(Graph& graph, std::uint64_t id) {
   const std::lock_guard lock(graph.mutex);
   for (const auto& node : graph.nodes) {
     if (node->id == id) return node->handle;
@@ -227,7 +227,7 @@ void calls::cuGraphLaunch(CUgraphExec handle, CUstream stream) {
   std::unique_lock lock(executable->mutex);
   const std::shared_ptr<const GraphPlan> plan = executable->plan;
   std::vector<std::shared_ptr<Mark>> after{executable->last};
-  Work work = launch_of(plan, after);
+  Work work = make_launch(plan, after);
   if (sim_driver().captures.take(use, work)) return;
   prepare_memory(*executable, *plan);
   const auto marks = std::get<GraphWork>(work).marks;
@@ -257,7 +257,7 @@ void calls::cuGraphExecUpdate(CUgraphExec handle, CUgraph graph_handle,
   auto plan = std::make_shared<GraphPlan>(*executable->plan);
   const Difference found = compare(plan->nodes, from->nodes);
   info->result = found.result;
-  info->errorNode = found.node == 0 ? nullptr : handle_of(*graph, found.node);
+  info->errorNode = found.node == 0 ? nullptr : node_handle(*graph, found.node);
   require(found.result == CU_GRAPH_EXEC_UPDATE_SUCCESS, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   for (std::size_t i = 0; i < plan->nodes.size(); ++i) {
     plan->nodes[i].work = from->nodes[i].work;

@@ -47,9 +47,9 @@ void Checks::leave(const Findings* scope) {
 
 Findings* Checks::collector() const noexcept {
   const std::uint64_t thread = thread_number();
-  const auto own = std::find_if(scopes_.rbegin(), scopes_.rend(),
-                                [&](const OpenScope& open) { return open.thread == thread; });
-  if (own != scopes_.rend()) return own->findings;
+  const auto found = std::find_if(scopes_.rbegin(), scopes_.rend(),
+                                  [&](const OpenScope& open) { return open.thread == thread; });
+  if (found != scopes_.rend()) return found->findings;
   return scopes_.empty() ? nullptr : scopes_.back().findings;
 }
 
@@ -112,7 +112,7 @@ void set_launch_seed(std::optional<std::uint64_t> seed) {
 
 void set_read_only(std::uint64_t address, bool is_read_only) {
   const QuietDriver quiet;
-  Memory* const memory = quiet.driver.memory_of(address);
+  Memory* const memory = quiet.driver.get_memory(address);
   if (memory != nullptr && memory->set_read_only(address, is_read_only)) return;
   throw InvalidArgument(
       format("no memory of a simulated device begins at {:#x}: only whole allocations can be "

@@ -6,7 +6,7 @@
 namespace kernwright::sim {
 namespace {
 
-std::array<std::uint32_t, 3> shape_of(const LaunchContext& launch) noexcept {
+std::array<std::uint32_t, 3> cluster_shape(const LaunchContext& launch) noexcept {
   std::array<std::uint32_t, 3> shape = launch.cluster;
   for (std::uint32_t& extent : shape) extent = std::max(extent, 1u);
   return shape;
@@ -15,7 +15,7 @@ std::array<std::uint32_t, 3> shape_of(const LaunchContext& launch) noexcept {
 }  // namespace
 
 std::uint64_t cluster_count(const LaunchContext& launch) noexcept {
-  const auto shape = shape_of(launch);
+  const auto shape = cluster_shape(launch);
   std::uint64_t count = 1;
   for (std::size_t axis = 0; axis < 3; ++axis) count *= launch.grid[axis] / shape[axis];
   return count;
@@ -23,7 +23,7 @@ std::uint64_t cluster_count(const LaunchContext& launch) noexcept {
 
 ClusterRunner::ClusterRunner(const LaunchContext& launch, PrintBuffer& print,
                              std::span<const std::uint32_t> processors)
-    : shape_(shape_of(launch)), grid_(launch.grid), print_(print) {
+    : shape_(cluster_shape(launch)), grid_(launch.grid), print_(print) {
   const std::uint32_t blocks = shape_[0] * shape_[1] * shape_[2];
   members_.resize(blocks);
   for (std::uint32_t rank = 0; rank < blocks; ++rank) {

@@ -20,7 +20,7 @@ namespace kernwright::sim {
 namespace {
 
 /// The error code of a finding on a GPU.
-CUresult result_of(FaultKind kind) {
+CUresult fault_result(FaultKind kind) {
   switch (kind) {
     case FaultKind::bounds:
     case FaultKind::use_after_free: return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -58,8 +58,8 @@ void check_shape(const Function& function, const FunctionInfo& info, const Launc
 constexpr std::uint64_t kPortableClusterBlocks = 8, kLargestClusterBlocks = 16;
 
 /// Blocks of a cluster: the function's own where it names them, else the launch's.
-std::array<std::uint32_t, 3> cluster_of(const Function& function, const FunctionInfo& info,
-                                        const LaunchCall& launch) {
+std::array<std::uint32_t, 3> cluster_extents(const Function& function, const FunctionInfo& info,
+                                             const LaunchCall& launch) {
   constexpr std::array<std::uint32_t, 3> kNone{};
   std::array<std::uint32_t, 3> cluster = launch.cluster;
   if (info.required_cluster != kNone) {
@@ -138,19 +138,19 @@ std::atomic<std::string (*)(std::uint64_t, const std::string&, int)> text_lines 
 
 /// Puts the line of the source below the message.
 void show_line(Fault& fault, std::uint64_t code) {
-  auto* const line_of = text_lines.load();
-  if (line_of == nullptr || fault.line <= 0) return;
-  const std::string line = line_of(code, fault.file, fault.line);
+  auto* const get_line = text_lines.load();
+  if (get_line == nullptr || fault.line <= 0) return;
+  const std::string line = get_line(code, fault.file, fault.line);
   if (!line.empty()) fault.message += "\n    " + line;
 }
 
 void log_finding(Finding finding) {
   if (auto* const first_line = text_places.load(); first_line != nullptr) {
-    const auto of_file = [&](const std::string& file) {
+    const auto file_line = [&](const std::string& file) {
       return first_line(finding.fault.kernel, file);
     };
-    finding.fault.place_texts(of_file);
-    if (finding.other) finding.other->first_line = of_file(finding.other->file);
+    finding.fault.place_texts(file_line);
+    if (finding.other) finding.other->first_line = file_line(finding.other->file);
   }
   show_line(finding.fault, finding.code);
   log(LogLevel::warning, "simulated device: {}", finding.to_string());
@@ -197,9 +197,9 @@ std::vector<Finding> deliver(const Module& module, std::vector<Finding>&& findin
 
 /// Different in each launch, and unknown to its kernel.
 std::uint64_t leftover_seed() {
-  static const std::uint64_t of_process = std::random_device()();
+  static const std::uint64_t process_seed = std::random_device()();
   static std::atomic<std::uint64_t> launches = 0;
-  return splitmix_at(of_process, ++launches) | 1;
+  return splitmix_at(process_seed, ++launches) | 1;
 }
 
 /// `unclaimed` takes findings of checks not collected by any scope.
@@ -254,19 +254,19 @@ void set_interrupt_check(bool (*is_interrupted)()) noexcept { interrupt_check = 
 void set_text_places(int (*first_line)(std::string_view, std::string_view)) noexcept {
   text_places = first_line;
 }
-void set_text_lines(std::string (*line_of)(std::uint64_t, const std::string&, int)) noexcept {
-  text_lines = line_of;
+void set_text_lines(std::string (*get_line)(std::uint64_t, const std::string&, int)) noexcept {
+  text_lines = get_line;
 }
 
 namespace {
 
 /// Memory of another device is out of bounds like any other; the message says so.
-void explain_foreign_memory(Fault& fault, const SimDevice& own) {
+void explain_foreign_memory(Fault& fault, const SimDevice& local) {
   if (fault.kind != FaultKind::bounds) return;
   for (const auto& device : sim_driver().devices) {
-    if (device.get() == &own || device->memory.find_own(fault.address).end == 0) continue;
+    if (device.get() == &local || device->memory.search(fault.address).end == 0) continue;
     fault.message = format("{}: it is memory of device {}, to which device {} has no peer access",
-                           fault.message, device->ordinal, own.ordinal);
+                           fault.message, device->ordinal, local.ordinal);
     fault.allocation = device->memory.describe(fault.address, fault.access_size);
     fault.details = "enable it with cuCtxEnablePeerAccess, or copy the memory";
   }
@@ -294,7 +294,7 @@ KernelWork prepare(const LaunchCall& launch, const Context& context) {
   work.parameters = pack_parameters(info, launch);
   work.grid = launch.grid;
   work.block = launch.block;
-  work.cluster = cluster_of(*work.function, info, launch);
+  work.cluster = cluster_extents(*work.function, info, launch);
   if (launch.cooperative) check_resident(*work.function, launch, work.cluster);
   work.shared_bytes = launch.shared_bytes;
   work.cooperative = launch.cooperative;
@@ -305,7 +305,7 @@ void perform(const KernelWork& work, AccessLog* log) {
   require(work.green == nullptr || !work.green->destroyed, CUDA_ERROR_CONTEXT_IS_DESTROYED);
   const auto module = work.module != nullptr ? work.module : work.function->module.lock();
   if (module == nullptr) {
-    fail_with(CUDA_ERROR_INVALID_HANDLE, FaultKind::use_after_free,
+    fail_call(CUDA_ERROR_INVALID_HANDLE, FaultKind::use_after_free,
               "the module of kernel " + work.function->name + " was unloaded before it ran");
   }
   std::vector<Finding> unclaimed;
@@ -316,7 +316,7 @@ void perform(const KernelWork& work, AccessLog* log) {
   if (result.fault->kernel.empty()) result.fault->kernel = work.function->name;
   explain_foreign_memory(*result.fault, module->context->device);
   show_line(*result.fault, code_id(module->code->program().module->text));
-  const CUresult code = result_of(result.fault->kind);
+  const CUresult code = fault_result(result.fault->kind);
   throw Failure{code, std::move(*result.fault)};
 }
 
@@ -357,7 +357,7 @@ void check_attributes(const CUlaunchConfig& config) {
 }
 
 /// Zeros without a cluster.
-std::array<std::uint32_t, 3> cluster_of(const CUlaunchConfig& config) {
+std::array<std::uint32_t, 3> cluster_extents(const CUlaunchConfig& config) {
   const auto* const value = last_attribute(config, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
   if (value == nullptr) return {};
   return {value->clusterDim.x, value->clusterDim.y, value->clusterDim.z};
@@ -408,7 +408,7 @@ void calls::cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, 
                        parameters,
                        extra,
                        cooperative != nullptr && cooperative->cooperative != 0,
-                       cluster_of(*config),
+                       cluster_extents(*config),
                        use.stream->green},
                       *use.context));
   record_events(*config, use);

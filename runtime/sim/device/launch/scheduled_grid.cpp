@@ -15,7 +15,7 @@ namespace {
 /// Clusters (or single blocks) in flight at a time in a non-cooperative launch.
 constexpr std::size_t kResidents = 4;
 
-std::uint64_t blocks_of(const LaunchContext& launch) {
+std::uint64_t count_blocks(const LaunchContext& launch) {
   return std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
 }
 
@@ -29,7 +29,7 @@ class ScheduledGrid {
         random_(seed),
         order_(cluster_count(launch)),
         most_(whole ? order_.size() : kResidents),
-        blocks_each_(blocks_of(launch) / order_.size()),
+        blocks_each_(count_blocks(launch) / order_.size()),
         prints_(1) {
     std::iota(order_.begin(), order_.end(), 0u);
     for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[pick(i)]);

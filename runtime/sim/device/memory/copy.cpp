@@ -10,8 +10,8 @@ namespace kernwright::sim {
 
 std::byte* checked_range(const CheckedRange& range) {
   SimDriver& instance = sim_driver();
-  Memory* const memory = instance.memory_of(range.address);
-  if (memory != nullptr && memory->find_own(range.address).contains(range.address, range.bytes)) {
+  Memory* const memory = instance.get_memory(range.address);
+  if (memory != nullptr && memory->search(range.address).contains(range.address, range.bytes)) {
     return host_pointer(range.address);
   }
   const bool device_only = range.side == Side::device || (range.address & kWindowMask) != 0;
@@ -20,7 +20,7 @@ std::byte* checked_range(const CheckedRange& range) {
   }
   bool freed = false;
   std::string place = instance.describe(range.address, range.bytes, &freed);
-  fail_with(CUDA_ERROR_INVALID_VALUE, freed ? FaultKind::use_after_free : FaultKind::bounds,
+  fail_call(CUDA_ERROR_INVALID_VALUE, freed ? FaultKind::use_after_free : FaultKind::bounds,
             format("{} {} {} bytes at {:#x}, {}", range.call, range.write ? "writes" : "reads",
                    range.bytes, range.address, place),
             range.address, range.bytes, place);
@@ -28,11 +28,11 @@ std::byte* checked_range(const CheckedRange& range) {
 
 namespace {
 
-std::uint64_t address_of(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
+std::uint64_t as_number(const void* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
 /// Whether it is ordinary host memory, outside all simulated memories.
 bool is_pageable(std::uint64_t address, Side side) {
-  return side != Side::device && sim_driver().memory_of(address) == nullptr;
+  return side != Side::device && sim_driver().get_memory(address) == nullptr;
 }
 
 AccessKind touch(bool write) { return write ? AccessKind::write : AccessKind::read; }
@@ -139,9 +139,9 @@ void copy_on(CUstream stream, CopyWork&& copy) { copy_async(use_stream(stream), 
 
 /// The memory must belong to the device of the context named with it.
 void require_on(CUcontext context, std::uint64_t address, std::size_t bytes) {
-  SimDevice* const device = sim_driver().device_of(context);
+  SimDevice* const device = sim_driver().get_device(context);
   require(device != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  Memory* const memory = sim_driver().memory_of(address);
+  Memory* const memory = sim_driver().get_memory(address);
   if (bytes == 0 || memory == nullptr || memory == &sim_driver().host_memory) return;
   require(memory == &device->memory);
 }
@@ -149,20 +149,20 @@ void require_on(CUcontext context, std::uint64_t address, std::size_t bytes) {
 }  // namespace
 
 void calls::cuMemcpyHtoD(CUdeviceptr to, const void* from, std::size_t bytes) {
-  copy_now({"cuMemcpyHtoD", to, address_of(from), bytes, Side::device, Side::host, {}}, true);
+  copy_now({"cuMemcpyHtoD", to, as_number(from), bytes, Side::device, Side::host, {}}, true);
 }
 void calls::cuMemcpyDtoH(void* to, CUdeviceptr from, std::size_t bytes) {
-  copy_now({"cuMemcpyDtoH", address_of(to), from, bytes, Side::host, Side::device, {}}, true);
+  copy_now({"cuMemcpyDtoH", as_number(to), from, bytes, Side::host, Side::device, {}}, true);
 }
 void calls::cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
   copy_now({"cuMemcpyDtoD", to, from, bytes, Side::device, Side::device, {}}, false);
 }
 void calls::cuMemcpyHtoDAsync(CUdeviceptr to, const void* from, std::size_t bytes,
                               CUstream stream) {
-  copy_on(stream, {"cuMemcpyHtoDAsync", to, address_of(from), bytes, Side::device, Side::host, {}});
+  copy_on(stream, {"cuMemcpyHtoDAsync", to, as_number(from), bytes, Side::device, Side::host, {}});
 }
 void calls::cuMemcpyDtoHAsync(void* to, CUdeviceptr from, std::size_t bytes, CUstream stream) {
-  copy_on(stream, {"cuMemcpyDtoHAsync", address_of(to), from, bytes, Side::host, Side::device, {}});
+  copy_on(stream, {"cuMemcpyDtoHAsync", as_number(to), from, bytes, Side::host, Side::device, {}});
 }
 void calls::cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
                               CUstream stream) {

@@ -99,7 +99,7 @@ std::uint64_t address_number(const void* pointer) {
   return reinterpret_cast<std::uint64_t>(pointer);
 }
 
-CopyWork copy_of(const char* call, const CUDA_MEMCPY2D* copy) {
+CopyWork make_copy(const char* call, const CUDA_MEMCPY2D* copy) {
   require(copy != nullptr);
   return box_copy(call,
                   {copy->srcMemoryType, address_number(copy->srcHost), copy->srcDevice,
@@ -109,7 +109,7 @@ CopyWork copy_of(const char* call, const CUDA_MEMCPY2D* copy) {
                   {copy->WidthInBytes, copy->Height, 1});
 }
 
-CopyWork copy_of(const char* call, const CUDA_MEMCPY3D* copy) {
+CopyWork make_copy(const char* call, const CUDA_MEMCPY3D* copy) {
   require(copy != nullptr && copy->srcLOD == 0 && copy->dstLOD == 0);
   require(copy->reserved0 == nullptr && copy->reserved1 == nullptr);
   return box_copy(
@@ -159,16 +159,16 @@ void calls::cuArrayDestroy(CUarray array) {
   discard_allocation(gone->address);
 }
 
-void calls::cuMemcpy2D(const CUDA_MEMCPY2D* copy) { copy_now(copy_of("cuMemcpy2D", copy), true); }
+void calls::cuMemcpy2D(const CUDA_MEMCPY2D* copy) { copy_now(make_copy("cuMemcpy2D", copy), true); }
 void calls::cuMemcpy2DAsync(const CUDA_MEMCPY2D* copy, CUstream stream) {
   const StreamUse use = use_stream(stream);
-  copy_async(use, copy_of("cuMemcpy2DAsync", copy));
+  copy_async(use, make_copy("cuMemcpy2DAsync", copy));
 }
 
-void calls::cuMemcpy3D(const CUDA_MEMCPY3D* copy) { copy_now(copy_of("cuMemcpy3D", copy), true); }
+void calls::cuMemcpy3D(const CUDA_MEMCPY3D* copy) { copy_now(make_copy("cuMemcpy3D", copy), true); }
 void calls::cuMemcpy3DAsync(const CUDA_MEMCPY3D* copy, CUstream stream) {
   const StreamUse use = use_stream(stream);
-  copy_async(use, copy_of("cuMemcpy3DAsync", copy));
+  copy_async(use, make_copy("cuMemcpy3DAsync", copy));
 }
 
 }  // namespace kernwright::sim

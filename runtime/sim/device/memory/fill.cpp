@@ -8,7 +8,7 @@ namespace kernwright::sim {
 namespace {
 
 /// Bytes from the first filled one to past the last. Throws Failure INVALID_VALUE.
-std::size_t extent_of(const FillWork& fill) {
+std::size_t fill_extent(const FillWork& fill) {
   require(fill.to % fill.element == 0);
   if (fill.width == 0 || fill.height == 0) return 0;
   require(fill.width <= ~std::size_t{0} / fill.element / 2);
@@ -34,14 +34,14 @@ void fill_rows(std::byte* begin, const FillWork& fill) {
 }  // namespace
 
 void check(const FillWork& fill) {
-  const std::size_t bytes = extent_of(fill);
+  const std::size_t bytes = fill_extent(fill);
   if (bytes == 0) return;
   const std::lock_guard execution(sim_driver().execution);
   located(fill, bytes);
 }
 
 void perform(const FillWork& fill, AccessLog* log) {
-  const std::size_t bytes = extent_of(fill);
+  const std::size_t bytes = fill_extent(fill);
   if (bytes == 0) return;
   const std::lock_guard execution(sim_driver().execution);
   std::byte* const begin = located(fill, bytes);

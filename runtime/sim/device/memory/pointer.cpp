@@ -11,10 +11,10 @@ struct PointerFacts {
   SimDevice* device = nullptr;
 };
 
-PointerFacts facts_of(std::uint64_t address) {
+PointerFacts find_facts(std::uint64_t address) {
   SimDriver& instance = sim_driver();
   PointerFacts facts;
-  Memory* const memory = instance.memory_of(address);
+  Memory* const memory = instance.get_memory(address);
   if (memory == nullptr) return facts;
   facts.allocation = memory->lookup(address);
   if (!facts.allocation) return facts;
@@ -43,7 +43,7 @@ bool put(void* to, T value) {
 bool write_attribute(void* value, CUpointer_attribute attribute, const PointerFacts& facts,
                      std::uint64_t address) {
   const AddressRange& range = facts.allocation->range;
-  const bool of_default = facts.info.pool != nullptr && facts.info.pool->is_default;
+  const bool is_default = facts.info.pool != nullptr && facts.info.pool->is_default;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT: return put(value, facts.device->handle);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
@@ -60,7 +60,7 @@ bool write_attribute(void* value, CUpointer_attribute attribute, const PointerFa
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE: return put<std::size_t>(value, range.end - range.begin);
     case CU_POINTER_ATTRIBUTE_MAPPED: return put(value, 1u);
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return put(value, of_default ? facts.device->default_pool_handle : nullptr);
+      return put(value, is_default ? facts.device->default_pool_handle : nullptr);
     default: return false;
   }
 }
@@ -79,7 +79,7 @@ void clear_attribute(void* value, CUpointer_attribute attribute) {
 
 void calls::cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   require(value != nullptr);
-  const PointerFacts facts = facts_of(address);
+  const PointerFacts facts = find_facts(address);
   require(facts.allocation.has_value());
   require(write_attribute(value, attribute, facts, address));
 }
@@ -88,7 +88,7 @@ void calls::cuPointerGetAttribute(void* value, CUpointer_attribute attribute, CU
 void calls::cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attributes,
                                    void** values, CUdeviceptr address) {
   require(count > 0 && attributes != nullptr && values != nullptr);
-  const PointerFacts facts = facts_of(address);
+  const PointerFacts facts = find_facts(address);
   for (unsigned i = 0; i < count; ++i) {
     require(values[i] != nullptr);
     if (!facts.allocation || (attributes[i] == CU_POINTER_ATTRIBUTE_HOST_POINTER &&
@@ -102,7 +102,7 @@ void calls::cuPointerGetAttributes(unsigned int count, CUpointer_attribute* attr
 
 void calls::cuMemGetAddressRange(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address) {
   current_context();
-  const PointerFacts facts = facts_of(address);
+  const PointerFacts facts = find_facts(address);
   require(facts.allocation.has_value(), CUDA_ERROR_NOT_FOUND);
   const AddressRange& range = facts.allocation->range;
   if (base != nullptr) *base = range.begin;

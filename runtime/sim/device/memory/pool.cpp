@@ -165,8 +165,8 @@ void perform(const AllocWork& work, AccessLog* log) {
 
 void perform(const FreeWork& work, AccessLog* log) {
   if (log != nullptr) {
-    const Memory* const memory = sim_driver().memory_of(work.address);
-    const AddressRange range = memory == nullptr ? AddressRange{} : memory->find_own(work.address);
+    const Memory* const memory = sim_driver().get_memory(work.address);
+    const AddressRange range = memory == nullptr ? AddressRange{} : memory->search(work.address);
     log->note(range.begin, range.end - range.begin, AccessKind::write);
   }
   if (work.graph != nullptr) {

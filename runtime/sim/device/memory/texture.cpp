@@ -12,12 +12,12 @@ namespace {
 using ptx::Geometry;
 
 /// Null if the resource is no array, or an unknown one.
-std::shared_ptr<CudaArray> array_of(const CUDA_RESOURCE_DESC& resource) {
+std::shared_ptr<CudaArray> find_array(const CUDA_RESOURCE_DESC& resource) {
   if (resource.resType != CU_RESOURCE_TYPE_ARRAY) return nullptr;
   return sim_driver().arrays.find(resource.res.array.hArray);
 }
 
-Geometry shape_of(const CUDA_ARRAY3D_DESCRIPTOR& array) {
+Geometry array_geometry(const CUDA_ARRAY3D_DESCRIPTOR& array) {
   const bool layered = (array.Flags & kArrayLayered) != 0;
   if ((array.Flags & kArrayCubemap) != 0) return layered ? Geometry::acube : Geometry::cube;
   if (layered) return array.Height == 0 ? Geometry::a1d : Geometry::a2d;
@@ -29,13 +29,13 @@ std::uint32_t extent(std::size_t count) {
   return static_cast<std::uint32_t>(std::max<std::size_t>(count, 1));
 }
 
-TextureSource source_of(const CudaArray& array) {
+TextureSource array_source(const CudaArray& array) {
   const CUDA_ARRAY3D_DESCRIPTOR& d = array.descriptor;
   TextureSource source;
   source.address = array.address;
   source.pitch = array.row;
   source.slice = array.slice;
-  source.shape = shape_of(d);
+  source.shape = array_geometry(d);
   source.extent = {extent(d.Width), extent(d.Height), array_rank(d) == 3 ? extent(d.Depth) : 1};
   source.layers = static_cast<std::uint32_t>(array_layers(d));
   source.gather = (d.Flags & kArrayGather) != 0;
@@ -84,7 +84,7 @@ TextureSource pitched_source(const CUDA_RESOURCE_DESC& resource) {
   return source;
 }
 
-TextureSampler sampler_of(const CUDA_TEXTURE_DESC& description, const TextureSource& source) {
+TextureSampler make_sampler(const CUDA_TEXTURE_DESC& description, const TextureSource& source) {
   TextureSampler sampler;
   std::copy_n(description.addressMode, 3, sampler.address.begin());
   std::copy_n(description.borderColor, 4, sampler.border.begin());
@@ -103,14 +103,14 @@ bool is_beyond(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& desc
          (description.flags & ~kKnown) != 0 || description.maxAnisotropy > 1;
 }
 
-TextureObject object_of(const Context& context, const CUDA_RESOURCE_DESC& resource,
-                        const std::shared_ptr<CudaArray>& array) {
+TextureObject make_object(const Context& context, const CUDA_RESOURCE_DESC& resource,
+                          const std::shared_ptr<CudaArray>& array) {
   TextureObject object;
   object.context = context.id;
   object.resource = resource;
   if (array == nullptr) return object;
   require(array->context->id == context.id);
-  object.source = source_of(*array);
+  object.source = array_source(*array);
   object.has_array = true;
   object.array = array;
   return object;
@@ -142,24 +142,24 @@ void calls::cuTexObjectCreate(CUtexObject* texture, const CUDA_RESOURCE_DESC* re
   const auto context = current_context();
   require(texture != nullptr && resource != nullptr && sampler != nullptr);
   require(view == nullptr && !is_beyond(*resource, *sampler), CUDA_ERROR_NOT_SUPPORTED);
-  const auto array = array_of(*resource);
+  const auto array = find_array(*resource);
   require(check_texture(*resource, *sampler, array != nullptr ? &array->descriptor : nullptr,
                         ProfileLimits{})
               .empty());
-  TextureObject object = object_of(*context, *resource, array);
+  TextureObject object = make_object(*context, *resource, array);
   if (resource->resType == CU_RESOURCE_TYPE_LINEAR) object.source = linear_source(*resource);
   if (resource->resType == CU_RESOURCE_TYPE_PITCH2D) object.source = pitched_source(*resource);
   object.description = *sampler;
-  object.sampler = sampler_of(*sampler, object.source);
+  object.sampler = make_sampler(*sampler, object.source);
   *texture = sim_driver().textures.add(std::move(object));
 }
 
 void calls::cuSurfObjectCreate(CUsurfObject* surface, const CUDA_RESOURCE_DESC* resource) {
   const auto context = current_context();
   require(surface != nullptr && resource != nullptr);
-  const auto array = array_of(*resource);
+  const auto array = find_array(*resource);
   require(check_surface(*resource, array != nullptr ? &array->descriptor : nullptr).empty());
-  TextureObject object = object_of(*context, *resource, array);
+  TextureObject object = make_object(*context, *resource, array);
   object.is_surface = true;
   *surface = sim_driver().textures.add(std::move(object));
 }

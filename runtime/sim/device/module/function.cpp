@@ -13,7 +13,7 @@ std::shared_ptr<Function> find_function(CUfunction handle) {
   return function;
 }
 
-std::shared_ptr<const FunctionInfo> info_of(const Function& function) {
+std::shared_ptr<const FunctionInfo> get_info(const Function& function) {
   auto module = function.module.lock();
   require(module != nullptr, CUDA_ERROR_INVALID_HANDLE);
   const FunctionInfo& info = module->code->program().functions[function.index];
@@ -38,10 +38,10 @@ namespace {
 
 /// Blocks requested by .reqnctapercluster; 0 without it.
 int required_cluster(const Function& function, std::size_t axis) {
-  return static_cast<int>(info_of(function)->required_cluster[axis]);
+  return static_cast<int>(get_info(function)->required_cluster[axis]);
 }
 
-int attribute_of(const Function& function, CUfunction_attribute attribute) {
+int read_attribute(const Function& function, CUfunction_attribute attribute) {
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: return max_block_threads(function);
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: return static_cast<int>(function.shared_bytes);
@@ -52,7 +52,7 @@ int attribute_of(const Function& function, CUfunction_attribute attribute) {
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: return device_profile().capability();
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: return function.max_dynamic_shared;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: return function.carveout;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return info_of(function)->explicit_cluster;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: return get_info(function)->explicit_cluster;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: return required_cluster(function, 0);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: return required_cluster(function, 1);
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: return required_cluster(function, 2);
@@ -76,7 +76,7 @@ void set_max_dynamic_shared(Function& function, int value) {
 
 void calls::cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction handle) {
   require(value != nullptr);
-  *value = attribute_of(*find_function(handle), attribute);
+  *value = read_attribute(*find_function(handle), attribute);
 }
 
 void calls::cuFuncSetAttribute(CUfunction handle, CUfunction_attribute attribute, int value) {
@@ -110,7 +110,7 @@ void calls::cuFuncGetName(const char** name, CUfunction handle) {
 
 void calls::cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset,
                                std::size_t* size) {
-  const auto info = info_of(*find_function(handle));
+  const auto info = get_info(*find_function(handle));
   const auto& parameters = info->parameters;
   require(index < parameters.size() && offset != nullptr);
   *offset = parameters[index].offset;

@@ -11,7 +11,7 @@ std::shared_ptr<Function> find_function(CUfunction handle);
 
 /// Information from its program; keeps the module loaded. Throws Failure INVALID_HANDLE for an
 /// unloaded one.
-std::shared_ptr<const FunctionInfo> info_of(const Function& function);
+std::shared_ptr<const FunctionInfo> get_info(const Function& function);
 
 /// Most threads of a block: the device's limit, registers and launch bounds.
 int max_block_threads(const Function& function);

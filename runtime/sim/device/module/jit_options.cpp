@@ -16,15 +16,15 @@ JitOptions::JitOptions(unsigned int count, CUjit_option* options, void** values)
   }
 }
 
-void** JitOptions::value_of(CUjit_option option) const {
+void** JitOptions::find_value(CUjit_option option) const {
   const CUjit_option* const end = options_ + count_;
   const CUjit_option* const found = std::find<const CUjit_option*>(options_, end, option);
   return count_ == 0 || found == end ? nullptr : values_ + (found - options_);
 }
 
 void JitOptions::write_log(CUjit_option buffer, CUjit_option size, std::string_view text) const {
-  void** const to = value_of(buffer);
-  void** const room_value = value_of(size);
+  void** const to = find_value(buffer);
+  void** const room_value = find_value(size);
   if (to == nullptr || *to == nullptr || room_value == nullptr) return;
   const auto room = static_cast<std::size_t>(
       static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(*room_value)));
@@ -44,7 +44,7 @@ void JitOptions::write_info_log(std::string_view text) const {
 }
 
 void JitOptions::write_wall_time(float milliseconds) const {
-  if (void** const value = value_of(CU_JIT_WALL_TIME); value != nullptr) {
+  if (void** const value = find_value(CU_JIT_WALL_TIME); value != nullptr) {
     std::memcpy(value, &milliseconds, sizeof milliseconds);
   }
 }

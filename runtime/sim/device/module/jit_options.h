@@ -20,7 +20,7 @@ class JitOptions {
   void write_wall_time(float milliseconds) const;
 
  private:
-  void** value_of(CUjit_option option) const;
+  void** find_value(CUjit_option option) const;
   void write_log(CUjit_option buffer, CUjit_option size, std::string_view text) const;
 
   unsigned int count_;

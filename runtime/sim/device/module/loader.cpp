@@ -91,8 +91,8 @@ SymbolAddresses LoadedModule::lay_out(const ptx::Module& module) {
   return addresses;
 }
 
-std::uint64_t LoadedModule::value_of(const ptx::InitialValue& value,
-                                     const FunctionNames& functions) const {
+std::uint64_t LoadedModule::resolve_value(const ptx::InitialValue& value,
+                                          const FunctionNames& functions) const {
   if (value.symbol.empty()) return value.bits;
   std::uint64_t address = 0;
   if (const auto found = variables_.find(value.symbol); found != variables_.end()) {
@@ -118,7 +118,7 @@ void LoadedModule::initialise(const ptx::Variable& variable, const FunctionNames
           format("variable {} has more initial values than elements", variable.name),
           variable.ptx_line);
     }
-    const std::uint64_t value = value_of(initial, functions);
+    const std::uint64_t value = resolve_value(initial, functions);
     // Fresh memory is zero, the right upper half of an element of 128 bits.
     std::memcpy(begin + offset, &value, std::min(element, sizeof value));
     offset += element;

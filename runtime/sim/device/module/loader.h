@@ -48,7 +48,7 @@ class LoadedModule {
   /// Functions by name, with their indices.
   using FunctionNames = std::unordered_map<std::string_view, std::uint32_t>;
   void initialise(const ptx::Variable& variable, const FunctionNames& functions);
-  std::uint64_t value_of(const ptx::InitialValue& value, const FunctionNames& functions) const;
+  std::uint64_t resolve_value(const ptx::InitialValue& value, const FunctionNames& functions) const;
   void release() noexcept;
 
   Memory& memory_;

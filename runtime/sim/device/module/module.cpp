@@ -25,7 +25,7 @@ bool may_be_text(char first) {
 
 [[noreturn]] void refuse(const JitOptions& options, CUresult code, const std::string& message) {
   options.write_error_log(message);
-  fail_with(code, FaultKind::invalid_ptx, message);
+  fail_call(code, FaultKind::invalid_ptx, message);
 }
 
 /// Without the place in front: whoever shows the report knows where the kernel's text begins.
@@ -77,7 +77,7 @@ std::unique_ptr<LoadedModule> load_code(Context& context, const void* image,
 }
 
 /// Compute capability of `.target sm_80a` as 80.
-int target_of(const ptx::Module& module) {
+int module_target(const ptx::Module& module) {
   int target = 0;
   for (const char c : module.target.substr(std::min<std::size_t>(3, module.target.size()))) {
     if (c < '0' || c > '9') break;
@@ -87,13 +87,13 @@ int target_of(const ptx::Module& module) {
 }
 
 void require_target(const LoadedModule& code, const JitOptions& options) {
-  const int own = device_profile().capability();
-  if (target_of(*code.program().module) <= own) return;
+  const int native = device_profile().capability();
+  if (module_target(*code.program().module) <= native) return;
   refuse(options, CUDA_ERROR_NO_BINARY_FOR_GPU,
          format("the PTX is for {}; the simulated device has compute capability {}.{}. Compile for "
                 "compute_{}{}",
-                code.program().module->target, own / 10, own % 10, own,
-                target_of(*code.program().module) <= 90
+                code.program().module->target, native / 10, native % 10, native,
+                module_target(*code.program().module) <= 90
                     ? ", or set KERNWRIGHT_SIM_CAPABILITY=9.0 before the program starts"
                     : ""));
 }

@@ -60,7 +60,7 @@ namespace {
 
 /// The mark of the last record; null when there was none, which counts as done. Throws Failure if a
 /// capture forbids the question.
-std::shared_ptr<Mark> mark_of(Event& event) {
+std::shared_ptr<Mark> make_mark(Event& event) {
   const std::lock_guard lock(event.mutex);
   sim_driver().captures.forbid_event(event);
   return event.mark;
@@ -105,7 +105,7 @@ void calls::cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned in
 
 void calls::cuEventQuery(CUevent handle) {
   const auto event = find_event(handle);
-  const auto mark = mark_of(*event);
+  const auto mark = make_mark(*event);
   if (mark == nullptr) return;
   const bool over = sim_driver().queues.query(*mark);
   sim_driver().queues.surface(*event->context);
@@ -115,7 +115,7 @@ void calls::cuEventQuery(CUevent handle) {
 
 void calls::cuEventSynchronize(CUevent handle) {
   const auto event = find_event(handle);
-  const auto mark = mark_of(*event);
+  const auto mark = make_mark(*event);
   if (mark == nullptr) return;
   sim_driver().queues.finish(*mark);
   sim_driver().order.host_learns(mark->clock);

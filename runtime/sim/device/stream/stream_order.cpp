@@ -16,16 +16,16 @@ struct Overlap {
   Touched work, other;
 };
 
-std::pair<const Touched*, const Touched*> of_kind(const std::vector<Touched>& touched,
-                                                  AccessKind kind) {
+std::pair<const Touched*, const Touched*> find_kind(const std::vector<Touched>& touched,
+                                                    AccessKind kind) {
   const auto found = std::ranges::equal_range(touched, kind, {}, &Touched::kind);
   return {std::to_address(found.begin()), std::to_address(found.end())};
 }
 
 std::optional<Overlap> overlap(const std::vector<Touched>& work, AccessKind kind,
                                const std::vector<Touched>& other, AccessKind other_kind) {
-  auto [a, a_end] = of_kind(work, kind);
-  auto [b, b_end] = of_kind(other, other_kind);
+  auto [a, a_end] = find_kind(work, kind);
+  auto [b, b_end] = find_kind(other, other_kind);
   while (a != a_end && b != b_end) {
     if (a->end <= b->begin) {
       ++a;
@@ -87,9 +87,9 @@ Fault report(const OrderedWork& work, const OrderedWork& other, const Overlap& o
 }
 
 /// First byte of the allocation around `address`, or `address` itself when there is none any more.
-std::uint64_t allocation_of(std::uint64_t address) {
-  Memory* const memory = sim_driver().memory_of(address);
-  return memory == nullptr ? address : memory->find_own(address).begin;
+std::uint64_t get_allocation(std::uint64_t address) {
+  Memory* const memory = sim_driver().get_memory(address);
+  return memory == nullptr ? address : memory->search(address).begin;
 }
 
 }  // namespace
@@ -144,7 +144,7 @@ void StreamOrder::host_learns(Context& context, bool blocking_only) {
   host_.join(blocking_only ? context.blocking_clock : context.whole_clock);
 }
 
-VectorClock StreamOrder::clock_of(Stream& stream) {
+VectorClock StreamOrder::stream_clock(Stream& stream) {
   const std::lock_guard lock(mutex_);
   return stream.clock;
 }
@@ -170,7 +170,7 @@ void StreamOrder::sweep() {
 std::optional<Fault> StreamOrder::note(const std::shared_ptr<const OrderedWork>& work,
                                        const std::vector<Touched>& touched, bool settled) {
   std::map<std::uint64_t, std::vector<Touched>> parts;
-  for (const Touched& range : touched) parts[allocation_of(range.begin)].push_back(range);
+  for (const Touched& range : touched) parts[get_allocation(range.begin)].push_back(range);
   const std::lock_guard lock(mutex_);
   constexpr std::size_t kSweepEvery = 1024;
   if (settled && ++notes_ % kSweepEvery == 0) sweep();

@@ -49,7 +49,7 @@ class StreamOrder {
   void host_learns(const VectorClock& clock);
   void host_learns(Stream& stream);
   void host_learns(Context& context, bool blocking_only);
-  VectorClock clock_of(Stream& stream);
+  VectorClock stream_clock(Stream& stream);
   /// The stream's handle is gone.
   void retire(Stream& stream);
 

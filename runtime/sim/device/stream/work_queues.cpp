@@ -15,7 +15,7 @@ constexpr std::size_t kMostWaiting = 1024;
 
 bool is_over(const std::shared_ptr<Mark>& mark) { return mark == nullptr || mark->done; }
 
-std::string name_of(const StreamUse& use) {
+std::string queue_name(const StreamUse& use) {
   if (use.stream->legacy) return "the default stream";
   return format("stream {}", use.stream->id);
 }
@@ -40,7 +40,7 @@ std::shared_ptr<QueuedWork> make_item(const StreamUse& use, Work&& work) {
   if (order.on()) {
     auto ordered = std::make_shared<OrderedWork>();
     ordered->name = describe(item->work);
-    ordered->stream = name_of(use);
+    ordered->stream = queue_name(use);
     if (const auto* copy = std::get_if<CopyWork>(&item->work)) ordered->is_order = copy->is_order;
     ordered->clock = order.issue(*use.context, *use.stream, &ordered->actor, &ordered->step);
     item->end->clock = ordered->clock;

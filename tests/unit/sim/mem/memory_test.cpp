@@ -275,7 +275,7 @@ TEST_CASE("memory: neighbours are searched after the own allocations") {
   REQUIRE(pinned);
   CHECK(own.find(*there + 99).begin == *there);
   CHECK(own.find(*pinned).begin == *pinned);
-  CHECK(own.find_own(*there).end == 0);
+  CHECK(own.search(*there).end == 0);
   CHECK(own.covers(*there) == false);
   CHECK(own.describe(*there + 101, 4).find("1 byte past the end of the allocation of 100") == 0);
   CHECK(own.describe(*pinned + 100, 4).find("just past the end of the host memory of 100") == 0);
