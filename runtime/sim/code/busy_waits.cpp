@@ -54,7 +54,7 @@ class Finder {
 
   void run() {
     for (const std::uint32_t head : order_) {
-      const std::vector<std::uint32_t> body = loop_of(head);
+      const std::vector<std::uint32_t> body = find_loop(head);
       if (body.empty() || !waits(body)) continue;
       for (const std::uint32_t b : body) function_.blocks[b].busy_waits = true;
     }
@@ -64,7 +64,7 @@ class Finder {
   static constexpr std::uint32_t kNowhere = ~std::uint32_t{0};
 
   /// The blocks of the loops with the head `head`; none if there are none or too many.
-  std::vector<std::uint32_t> loop_of(std::uint32_t head) const {
+  std::vector<std::uint32_t> find_loop(std::uint32_t head) const {
     std::vector<std::uint32_t> body{head};
     const auto add = [&](std::uint32_t b) {
       if (std::find(body.begin(), body.end(), b) == body.end()) body.push_back(b);

@@ -8,7 +8,7 @@ namespace {
 
 using FlowGraph = std::vector<std::vector<std::uint32_t>>;
 
-FlowGraph successors_of(const Lowered& function) {
+FlowGraph find_successors(const Lowered& function) {
   FlowGraph graph(function.blocks.size());
   for (std::size_t i = 0; i < graph.size(); ++i) {
     function.blocks[i].successors([&](std::uint32_t to) { graph[i].push_back(to); });
@@ -86,7 +86,7 @@ std::vector<std::uint32_t> loop_depths(
 }  // namespace
 
 std::vector<std::uint32_t> block_order(const Lowered& function) {
-  FlowGraph graph = successors_of(function);
+  FlowGraph graph = find_successors(function);
   std::vector<std::pair<std::uint32_t, std::uint32_t>> back_edges;
   post_order(graph, &back_edges);
   const std::vector<std::uint32_t> depth = loop_depths(graph, back_edges);

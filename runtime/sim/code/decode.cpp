@@ -117,9 +117,9 @@ class Emitter {
     push(op, from.handlers, from.origin, from.spins, from.part);
     if (from.fixed != nullptr) program_.full.back().fn = from.fixed;
     if (from.whole) program_.tables->instructions.back() = from.origin;
-    if (from.with_next != nullptr) {
+    if (from.pair_handler != nullptr) {
       program_.tables->fused.push_back(position() - 1);
-      set_indexed(program_.full.back(), from.with_next);
+      set_indexed(program_.full.back(), from.pair_handler);
     }
   }
 
@@ -301,7 +301,7 @@ void decode_function(Program& program, LoweringContext& context, std::uint32_t i
 
 }  // namespace
 
-FaultPlace Program::place_of(std::uint32_t op) const {
+FaultPlace Program::get_place(std::uint32_t op) const {
   const Place& place = places[op];
   FaultPlace there;
   const auto file = static_cast<std::size_t>(place.source.file);

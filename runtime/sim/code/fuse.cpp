@@ -131,7 +131,7 @@ class Fuser {
   void move_to_accesses(std::vector<LoweredOp>& ops) {
     std::map<std::size_t, LoweredOp> moved;  // by the access
     for (std::size_t i = 0; i < ops.size(); ++i) {
-      const std::vector<std::size_t> accesses = accesses_of(ops, i);
+      const std::vector<std::size_t> accesses = find_accesses(ops, i);
       if (accesses.empty()) continue;
       const LoweredOp address = ops[i];
       const bool stays = accesses.front() == i + 1;
@@ -163,7 +163,7 @@ class Fuser {
 
   /// The readers of the address ops[i], in order, if all are accesses, before its operands change;
   /// else empty.
-  std::vector<std::size_t> accesses_of(const std::vector<LoweredOp>& ops, std::size_t i) const {
+  std::vector<std::size_t> find_accesses(const std::vector<LoweredOp>& ops, std::size_t i) const {
     const LoweredOp& address = ops[i];
     if (address.element_bytes == 0 || address.d.kind != Ref::Kind::reg) return {};
     const std::uint32_t readers = reads_[address.d.index];
@@ -188,7 +188,7 @@ class Fuser {
   void join(LoweredOp& address, const LoweredOp& access) const {
     if (address.element_bytes == 0 || address.d.kind != Ref::Kind::reg) return;
     const std::uint32_t reg = address.d.index;
-    if (writes_[reg] == 1 && reads_[reg] == 1) address.with_next = joined(address, access);
+    if (writes_[reg] == 1 && reads_[reg] == 1) address.pair_handler = joined(address, access);
   }
 
   Lowered& function_;

@@ -14,14 +14,14 @@ namespace {
 constexpr std::uint32_t kRecursionStackBytes = 64 * 1024;
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30;
 
-std::uint32_t alignment_of(const ptx::Variable& variable) {
+std::uint32_t variable_alignment(const ptx::Variable& variable) {
   if (variable.alignment != 0) return variable.alignment;
   const auto element = static_cast<std::uint32_t>((ptx::bits(variable.type) + 7) / 8);
   return std::max(1u, element * variable.vector);
 }
 
 std::uint32_t place(const ptx::Variable& variable, std::uint32_t& end) {
-  const std::uint64_t align = alignment_of(variable);
+  const std::uint64_t align = variable_alignment(variable);
   const std::uint64_t begin = (end + align - 1) / align * align;
   if (begin + variable.bytes() > kMaxBytes) {
     throw ptx::PtxError(
@@ -88,7 +88,7 @@ class UsageFinder {
 
   static void note_shared(const ptx::Variable& variable, std::uint32_t offset, Usage& usage) {
     if (is_dynamic(variable)) {
-      usage.dynamic_alignment = std::max(usage.dynamic_alignment, alignment_of(variable));
+      usage.dynamic_alignment = std::max(usage.dynamic_alignment, variable_alignment(variable));
     } else if (offset != kDynamicOffset) {
       usage.shared_end =
           std::max(usage.shared_end, offset + static_cast<std::uint32_t>(variable.bytes()));
@@ -283,7 +283,7 @@ std::uint32_t pack_parameters(const std::vector<ptx::Variable>& variables,
   for (const ptx::Variable& variable : variables) {
     ParameterSlot slot;
     slot.name = std::string(variable.name);
-    slot.alignment = alignment_of(variable);
+    slot.alignment = variable_alignment(variable);
     slot.offset = place(variable, end);
     slot.bytes = static_cast<std::uint32_t>(variable.bytes());
     slots.push_back(std::move(slot));

@@ -38,7 +38,7 @@ Prologue simplify(Lowered& function, std::vector<std::uint32_t>& order, bool is_
 /// mul.wide and the additions of a base to its product become one op each, if nothing else reads
 /// the product: d = base + index * bytes. If only up to three accesses of so many bytes a lane read
 /// the address, the op goes to each of them, and the pair gets a common handler for full warps
-/// (LoweredOp::with_next). Runs after simplify(). Each op keeps its original instruction, and
+/// (LoweredOp::pair_handler). Runs after simplify(). Each op keeps its original instruction, and
 /// faults stay with the access.
 void fuse(Lowered& function, const std::vector<std::uint32_t>& order);
 

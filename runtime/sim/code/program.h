@@ -76,7 +76,7 @@ struct Program {
 
   const FunctionInfo* find(std::string_view name) const noexcept;
   /// The place of the op, for a report.
-  FaultPlace place_of(std::uint32_t op) const;
+  FaultPlace get_place(std::uint32_t op) const;
 };
 
 /// Addresses of the module's .global and .const variables (tagged) by name, chosen by the loader.

@@ -39,10 +39,10 @@ constexpr std::size_t kMaxLivenessSteps = std::size_t{1} << 30;
 
 /// Registers live from one block to another, with the blocks.
 struct Liveness {
-  std::vector<std::uint32_t> registers;  ///< by bit
-  std::vector<std::uint32_t> bit_of;     ///< by register; kNoBit for those of one block
-  BitRows in{0, 0}, out{0, 0};           ///< per block
-  bool everywhere = false;               ///< its place is unknown
+  std::vector<std::uint32_t> registers;      ///< by bit
+  std::vector<std::uint32_t> register_bits;  ///< by register; kNoBit for those of one block
+  BitRows in{0, 0}, out{0, 0};               ///< per block
+  bool everywhere = false;                   ///< its place is unknown
 
   static constexpr std::uint32_t kNoBit = ~std::uint32_t{0};
 };
@@ -80,11 +80,11 @@ class LivenessFinder {
  private:
   void number_registers() {
     std::vector<std::uint32_t> written_in(function_.register_bytes.size(), ~0u);
-    live_.bit_of.assign(written_in.size(), Liveness::kNoBit);
+    live_.register_bits.assign(written_in.size(), Liveness::kNoBit);
     for (const std::uint32_t b : order_) {
       const auto reads = [&](std::uint32_t reg) {
-        if (written_in[reg] == b || live_.bit_of[reg] != Liveness::kNoBit) return;
-        live_.bit_of[reg] = static_cast<std::uint32_t>(live_.registers.size());
+        if (written_in[reg] == b || live_.register_bits[reg] != Liveness::kNoBit) return;
+        live_.register_bits[reg] = static_cast<std::uint32_t>(live_.registers.size());
         live_.registers.push_back(reg);
       };
       summarise(function_, function_.blocks[b], reads,
@@ -95,11 +95,11 @@ class LivenessFinder {
   void fill(std::uint32_t block) {
     std::uint64_t *use = use_.row(block), *kill = kill_.row(block);
     const auto reads = [&](std::uint32_t reg) {
-      const std::uint32_t bit = live_.bit_of[reg];
+      const std::uint32_t bit = live_.register_bits[reg];
       if (bit != Liveness::kNoBit && !BitRows::test(kill, bit)) BitRows::set(use, bit);
     };
     const auto writes = [&](std::uint32_t reg) {
-      const std::uint32_t bit = live_.bit_of[reg];
+      const std::uint32_t bit = live_.register_bits[reg];
       if (bit != Liveness::kNoBit) BitRows::set(kill, bit);
     };
     summarise(function_, function_.blocks[block], reads, writes);

@@ -10,7 +10,7 @@
 namespace kernwright::sim {
 namespace {
 
-constexpr std::size_t kRegistersOf = 4;  ///< source of a wgmma: Op::f
+constexpr std::size_t kSourceRegisters = 4;  ///< source of a wgmma: Op::f
 
 bool multiplies(const LoweredOp& op) {
   return op.origin != nullptr && op.part == OpOrigin::Part::execute &&
@@ -59,8 +59,8 @@ class RegisterLists {
     };
     add(op.d, is_sum_);
     if (op.sources[0].kind == Ref::Kind::list) add(op.sources[0], is_input_);
-    op.sources[kRegistersOf] = add_list(std::move(registers));
-    op.source_count = kRegistersOf + 1;
+    op.sources[kSourceRegisters] = add_list(std::move(registers));
+    op.source_count = kSourceRegisters + 1;
   }
 
   void add_touches(LoweredBlock& block) {

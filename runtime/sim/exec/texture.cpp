@@ -18,10 +18,10 @@ constexpr const char* kShapes[] = {"", "1d", "2d", "3d", "a1d", "a2d", "cube", "
 
 /// Surfaces know cubemaps as layers of faces.
 bool fits(const TextureObject& object, Geometry shape) {
-  const Geometry own = object.source.shape;
-  if (shape == Geometry::none || own == shape) return true;
+  const Geometry actual = object.source.shape;
+  if (shape == Geometry::none || actual == shape) return true;
   return object.is_surface && shape == Geometry::a2d &&
-         (own == Geometry::cube || own == Geometry::acube);
+         (actual == Geometry::cube || actual == Geometry::acube);
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ void AddressSpace::add_zone(std::uint64_t unit, std::uint64_t bytes, Zone zone,
   zone.first_word = words;
   words += zone.slots;
   length_ += units * unit;
-  zone_of_unit_.insert(zone_of_unit_.end(), units, static_cast<std::uint8_t>(zones_.size()));
+  unit_zones_.insert(unit_zones_.end(), units, static_cast<std::uint8_t>(zones_.size()));
   zones_.push_back(std::move(zone));
 }
 
@@ -125,7 +125,7 @@ bool AddressSpace::reserve(std::uint64_t unit, std::uint64_t largest_block, bool
     if (mapping_ != MAP_FAILED) munmap(mapping_, mapping_bytes_);
     if (words_mapping != MAP_FAILED) munmap(words_mapping, words_bytes_);
     zones_.clear();
-    zone_of_unit_.clear();
+    unit_zones_.clear();
     length_ = 0;
     return false;
   }
@@ -146,19 +146,19 @@ std::atomic_ref<std::uint64_t> AddressSpace::word(const Zone& zone,
   return std::atomic_ref<std::uint64_t>(words_[zone.first_word + slot]);
 }
 
-std::optional<AddressSpace::Slot> AddressSpace::slot_of(std::uint64_t address) const noexcept {
+std::optional<AddressSpace::Slot> AddressSpace::find_slot(std::uint64_t address) const noexcept {
   const std::uint64_t offset = address - base_;
   if (offset >= length_) return std::nullopt;
-  const Zone& zone = zones_[zone_of_unit_[offset >> unit_shift_]];
+  const Zone& zone = zones_[unit_zones_[offset >> unit_shift_]];
   const std::uint64_t slot = (address - zone.begin) >> zone.stride_shift;
   if (slot >= zone.slots) return std::nullopt;
   const std::uint64_t packed = word(zone, slot).load(std::memory_order_acquire);
-  return Slot{zone.address_of(slot), SlotState::unpack(packed)};
+  return Slot{zone.slot_address(slot), SlotState::unpack(packed)};
 }
 
 std::uint64_t AddressSpace::packed_length(std::uint64_t address) const noexcept {
   if (address - base_ >= length_) return 0;
-  const Zone& zone = zone_of(address);
+  const Zone& zone = find_zone(address);
   return zone.packed ? std::uint64_t{1} << zone.stride_shift : 0;
 }
 
@@ -173,7 +173,7 @@ std::optional<std::uint64_t> AddressSpace::take(std::uint64_t bytes, std::uint8_
     if (!slot) continue;
     word(zone, *slot)
         .store(SlotState{bytes, tag, SlotState::live}.pack(), std::memory_order_release);
-    return zone.address_of(*slot);
+    return zone.slot_address(*slot);
   }
   return std::nullopt;
 }
@@ -186,7 +186,7 @@ std::optional<std::uint64_t> AddressSpace::take_closed(Zone& zone, std::uint64_t
   const std::uint64_t fresh =
       slots_per_run(zone.stride_shift) != 0 ? zone.slots - 1 - zone.closed : zone.closed;
   const std::uint64_t slot = is_fresh ? fresh : zone.freed_closed.front();
-  if (!commit(zone.address_of(slot), bytes)) return std::nullopt;
+  if (!commit(zone.slot_address(slot), bytes)) return std::nullopt;
   if (is_fresh) {
     ++zone.closed;
   } else {
@@ -199,7 +199,7 @@ std::optional<std::uint64_t> AddressSpace::take_open(Zone& zone) {
   const std::uint64_t run = slots_per_run(zone.stride_shift);
   const bool reuses = zone.packed && zone.freed_open.size() > quarantine(zone.stride_shift);
   if (!reuses && zone.fresh_in_run == 0 && run != 0 && zone.untouched() >= run &&
-      open_run(zone.address_of(zone.open_end), kRunBytes)) {
+      open_run(zone.slot_address(zone.open_end), kRunBytes)) {
     zone.open_end += run;
     zone.fresh_in_run = run;
   }
@@ -211,7 +211,7 @@ std::optional<std::uint64_t> AddressSpace::take_open(Zone& zone) {
 }
 
 void AddressSpace::set_tag(std::uint64_t begin, std::uint8_t tag) noexcept {
-  const Zone& zone = zone_of(begin);
+  const Zone& zone = find_zone(begin);
   const auto place = word(zone, (begin - zone.begin) >> zone.stride_shift);
   SlotState state = SlotState::unpack(place.load(std::memory_order_relaxed));
   state.tag = tag;
@@ -219,7 +219,7 @@ void AddressSpace::set_tag(std::uint64_t begin, std::uint8_t tag) noexcept {
 }
 
 void AddressSpace::give_back(std::uint64_t begin, bool in_use) {
-  Zone& zone = zone_of(begin);
+  Zone& zone = find_zone(begin);
   const std::uint64_t slot = (begin - zone.begin) >> zone.stride_shift;
   SlotState state = SlotState::unpack(word(zone, slot).load(std::memory_order_relaxed));
   state.phase = SlotState::freed;
@@ -232,7 +232,7 @@ void AddressSpace::give_back(std::uint64_t begin, bool in_use) {
 }
 
 void AddressSpace::release(std::uint64_t begin, std::uint64_t bytes) {
-  Zone& zone = zone_of(begin);
+  Zone& zone = find_zone(begin);
   const std::uint64_t slot = (begin - zone.begin) >> zone.stride_shift;
   if (zone.packed) {
     zone.freed_open.push_back(slot);

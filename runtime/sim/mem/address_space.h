@@ -34,7 +34,7 @@ enum class Gap : std::uint8_t { open, closed, packed };
 /// A block lives at the start of a slot with at least twice its length, so the place of a block
 /// follows from any address inside it by arithmetic alone. Slots are handed out fresh first and
 /// then oldest-freed first; packed ones again as soon as enough others were freed since. take() and
-/// give_back() need the caller's lock, slot_of() does not.
+/// give_back() need the caller's lock, find_slot() does not.
 class AddressSpace {
  public:
   static constexpr std::uint64_t kLargestPacked = 32 << 10;
@@ -54,7 +54,7 @@ class AddressSpace {
     SlotState state;
   };
   /// The slot around host address `address`, or nothing when it lies outside. Lock-free.
-  std::optional<Slot> slot_of(std::uint64_t address) const noexcept;
+  std::optional<Slot> find_slot(std::uint64_t address) const noexcept;
   /// Length of the slots around `address` where they are packed, else 0.
   std::uint64_t packed_length(std::uint64_t address) const noexcept;
 
@@ -82,18 +82,18 @@ class AddressSpace {
 
     bool is_open(std::uint64_t slot) const noexcept { return slot < open_end; }
     std::uint64_t untouched() const noexcept { return slots - open_end - closed; }
-    std::uint64_t address_of(std::uint64_t slot) const noexcept {
+    std::uint64_t slot_address(std::uint64_t slot) const noexcept {
       return begin + (slot << stride_shift);
     }
   };
   void add_zone(std::uint64_t unit, std::uint64_t bytes, Zone zone, std::uint64_t& words);
   bool reserve(std::uint64_t unit, std::uint64_t largest_block, bool leave_as_much);
   std::atomic_ref<std::uint64_t> word(const Zone& zone, std::uint64_t slot) const noexcept;
-  Zone& zone_of(std::uint64_t begin) noexcept {
-    return zones_[zone_of_unit_[(begin - base_) >> unit_shift_]];
+  Zone& find_zone(std::uint64_t begin) noexcept {
+    return zones_[unit_zones_[(begin - base_) >> unit_shift_]];
   }
-  const Zone& zone_of(std::uint64_t begin) const noexcept {
-    return zones_[zone_of_unit_[(begin - base_) >> unit_shift_]];
+  const Zone& find_zone(std::uint64_t begin) const noexcept {
+    return zones_[unit_zones_[(begin - base_) >> unit_shift_]];
   }
   void release(std::uint64_t begin, std::uint64_t bytes);
   std::optional<std::uint64_t> take_closed(Zone& zone, std::uint64_t bytes);
@@ -107,7 +107,7 @@ class AddressSpace {
   std::uint64_t* words_ = nullptr;
   std::size_t words_bytes_ = 0;
   std::vector<Zone> zones_;
-  std::vector<std::uint8_t> zone_of_unit_;
+  std::vector<std::uint8_t> unit_zones_;
   std::vector<Slot> pending_;  ///< given back while in use, with closed gaps
 };
 

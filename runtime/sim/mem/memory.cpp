@@ -82,7 +82,7 @@ struct Memory::State {
   std::atomic<const Neighbours*> neighbours{nullptr};
   std::vector<std::unique_ptr<const Neighbours>> all_neighbours;  // readers may hold an old list
 
-  std::string describe_own(std::uint64_t address, std::uint64_t size, bool* freed) const;
+  std::string describe_local(std::uint64_t address, std::uint64_t size, bool* freed) const;
   bool free_packed(std::uint64_t address);
   std::optional<Allocation> nearest_packed(std::uint64_t address) const;
 
@@ -134,7 +134,7 @@ std::optional<std::uint64_t> Memory::allocate_packed(std::uint64_t bytes) {
 }
 
 bool Memory::State::free_packed(std::uint64_t address) {
-  const auto slot = space.slot_of(address & ~kGlobalTag);
+  const auto slot = space.find_slot(address & ~kGlobalTag);
   const bool is_block = slot && slot->state.phase == SlotState::live &&
                         tagged(slot->begin, AllocationKind::heap) == address;
   if (!is_block) return false;
@@ -154,7 +154,7 @@ bool Memory::free(std::uint64_t address) {
   const auto block = s.blocks.find(address);
   if (block == s.blocks.end()) return false;
   const Allocation& allocation = block->second;
-  const auto slot = s.space.slot_of(address & ~kGlobalTag);
+  const auto slot = s.space.find_slot(address & ~kGlobalTag);
   if (!slot) return false;  // adopted host memory
   if (counts(allocation.kind)) s.used -= pages(allocation.range.end - allocation.range.begin);
   expire_cached_ranges();
@@ -213,13 +213,13 @@ void Memory::set_neighbours(std::vector<const Memory*> neighbours) {
 }
 
 bool Memory::covers(std::uint64_t address) const noexcept {
-  return state_->space.slot_of(address & ~kGlobalTag).has_value();
+  return state_->space.find_slot(address & ~kGlobalTag).has_value();
 }
 
 AddressRange Memory::find(std::uint64_t address, bool* writable) const noexcept {
-  const AddressRange own = search(address, writable);
+  const AddressRange local = search(address, writable);
   const auto* neighbours = state_->neighbours.load(std::memory_order_acquire);
-  if (own.end != 0 || neighbours == nullptr) return own;
+  if (local.end != 0 || neighbours == nullptr) return local;
   for (const Memory* neighbour : *neighbours) {
     const AddressRange range = neighbour->search(address, writable);
     if (range.end != 0) return range;
@@ -230,7 +230,7 @@ AddressRange Memory::find(std::uint64_t address, bool* writable) const noexcept 
 AddressRange Memory::search(std::uint64_t address, bool* writable) const noexcept {
   const State& s = *state_;
   if (writable != nullptr) *writable = true;
-  const auto slot = s.space.slot_of(address & ~kGlobalTag);
+  const auto slot = s.space.find_slot(address & ~kGlobalTag);
   if (!slot) return s.adopted_count.load() == 0 ? AddressRange{} : s.find_adopted(address);
   if (slot->state.phase != SlotState::live) return {};
   const auto kind = static_cast<AllocationKind>(slot->state.tag);
@@ -244,7 +244,7 @@ AddressRange Memory::search(std::uint64_t address, bool* writable) const noexcep
 }
 
 bool Memory::is_constant(std::uint64_t address) const noexcept {
-  const auto slot = state_->space.slot_of(address & ~kGlobalTag);
+  const auto slot = state_->space.find_slot(address & ~kGlobalTag);
   return slot && slot->state.phase == SlotState::live && search(address).end != 0 &&
          static_cast<AllocationKind>(slot->state.tag) == AllocationKind::constant;
 }
@@ -267,11 +267,11 @@ std::string Memory::describe(std::uint64_t address, std::uint64_t size, bool* fr
   if (neighbours != nullptr && !covers(address)) {
     for (const Memory* neighbour : *neighbours) {
       if (untagged || neighbour->covers(address)) {
-        return neighbour->state_->describe_own(address, size, freed);
+        return neighbour->state_->describe_local(address, size, freed);
       }
     }
   }
-  return state_->describe_own(address, size, freed);
+  return state_->describe_local(address, size, freed);
 }
 
 /// The nearest live block: of the slot at `address`, the one before it and the one behind it. An
@@ -282,7 +282,7 @@ std::optional<Allocation> Memory::State::nearest_packed(std::uint64_t address) c
   if (length == 0) length = space.packed_length(host + 2 * kLargestPacked);
   std::optional<Allocation> nearest;
   for (const std::uint64_t at : {host, host - length, host + length}) {
-    const auto slot = space.slot_of(at);
+    const auto slot = space.find_slot(at);
     if (length == 0 || !slot || slot->state.phase != SlotState::live) continue;
     if (space.packed_length(at) != length) continue;
     const std::uint64_t begin = tagged(slot->begin, AllocationKind::heap);
@@ -293,9 +293,9 @@ std::optional<Allocation> Memory::State::nearest_packed(std::uint64_t address) c
   return nearest;
 }
 
-std::string Memory::State::describe_own(std::uint64_t address, std::uint64_t size,
-                                        bool* freed) const {
-  const auto slot = space.slot_of(address & ~kGlobalTag);
+std::string Memory::State::describe_local(std::uint64_t address, std::uint64_t size,
+                                          bool* freed) const {
+  const auto slot = space.find_slot(address & ~kGlobalTag);
   if (slot && slot->state.phase == SlotState::freed &&
       address <
           tagged(slot->begin, static_cast<AllocationKind>(slot->state.tag)) + slot->state.bytes) {

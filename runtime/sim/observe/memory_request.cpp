@@ -67,7 +67,7 @@ std::uint64_t different_bytes(const MemoryRequest& request) {
 }
 
 /// Number of lanes served together.
-int lanes_of_group(const MemoryRequest& request) {
+int group_lanes(const MemoryRequest& request) {
   std::uint32_t widest = 0;
   each_access(request, [&](std::size_t, std::uint64_t, std::uint32_t bytes) {
     widest = std::max(widest, bytes);
@@ -94,7 +94,7 @@ GlobalTraffic global_traffic(const MemoryRequest& request) {
 
 SharedTraffic shared_traffic(const MemoryRequest& request) {
   SharedTraffic traffic;
-  const int group = lanes_of_group(request);
+  const int group = group_lanes(request);
   for (int first = 0; first < kLanes; first += group) {
     Numbers words;
     each_access(request, [&](std::size_t lane, std::uint64_t address, std::uint32_t bytes) {

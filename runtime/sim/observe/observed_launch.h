@@ -30,7 +30,7 @@ class ObservedLaunch final : public LaunchWatcher {
   const bool counts;
 
   /// The calling host thread's counts, by op, common to its blocks.
-  LineCounts* own_counts();
+  LineCounts* thread_counts();
   /// The sum over host threads. After the last block.
   std::vector<LineCounts> total() const;
 

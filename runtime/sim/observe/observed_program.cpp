@@ -19,8 +19,8 @@ const Op* observed(const Op* op, Warp& warp) {
   return static_cast<Observer*>(warp.worker->observer)->step(op, warp);
 }
 
-AddressPlace place_of(const ptx::Function& function, const ptx::Operand& operand,
-                      ptx::Space space) {
+AddressPlace address_place(const ptx::Function& function, const ptx::Operand& operand,
+                           ptx::Space space) {
   AddressPlace place;
   place.space = space;
   place.narrow =
@@ -71,8 +71,8 @@ void describe_memory(ObservedOp& op, const ptx::Function& function,
   for (const ptx::Operand& operand : instruction.operands)
     if (operand.kind == OperandKind::address) addresses.push_back(&operand);
   const ptx::Space space = copies ? ptx::Space::shared : instruction.modifiers.space;
-  if (!addresses.empty()) op.address = place_of(function, *addresses[0], space);
-  if (addresses.size() > 1) op.from = place_of(function, *addresses[1], ptx::Space::global);
+  if (!addresses.empty()) op.address = address_place(function, *addresses[0], space);
+  if (addresses.size() > 1) op.from = address_place(function, *addresses[1], ptx::Space::global);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ std::uint32_t copied_bytes(const Op* op, const Warp& warp, const ObservedOp& inf
   return std::min(size, warp.reg<std::uint32_t>(op->e)[lane]);
 }
 
-void Observer::attach() { counts_ = launch_.own_counts(); }
+void Observer::attach() { counts_ = launch_.thread_counts(); }
 
 /// Counts the lanes with the guard off; with all of them off the warp has executed the instruction
 /// nonetheless.

@@ -22,7 +22,7 @@ int whole_bytes(Type type) { return std::max(1, (ptx::bits(type) + 7) / 8); }
 
 bool is_bits(Type type) { return type == Type::none || (type >= Type::b1 && type <= Type::b128); }
 
-Type bits_of_width(int bits) {
+Type width_type(int bits) {
   return bits <= 16 ? Type::b16 : bits == 32 ? Type::b32 : bits == 64 ? Type::b64 : Type::b128;
 }
 
@@ -39,7 +39,7 @@ Type shown_type(const ptx::Instruction& instruction, Type written, Type declared
   const bool is_fragment = handler == Handler::mma || handler == Handler::mma_sp ||
                            handler == Handler::wmma || handler == Handler::ldmatrix ||
                            handler == Handler::movmatrix || handler == Handler::wgmma;
-  return is_fragment ? bits_of_width(have) : written;
+  return is_fragment ? width_type(have) : written;
 }
 
 Space resolve(Space space, std::uint64_t address) {

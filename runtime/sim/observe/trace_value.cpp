@@ -11,7 +11,7 @@ namespace {
 
 namespace numeric = KW_SIM_NS::numeric;
 
-int bits_of(const std::string& type) {
+int type_bits(const std::string& type) {
   const std::size_t digit = type.find_first_of("0123456789");
   return digit == std::string::npos ? 0 : std::stoi(type.substr(digit));
 }
@@ -36,7 +36,7 @@ std::string trace_value(const std::string& type, const TraceBits& bits) {
     return format("({}, {})", trace_value(one, {bits.low & 0xffff, 0}),
                   trace_value(one, {bits.low >> 16 & 0xffff, 0}));
   }
-  const int width = bits_of(type);
+  const int width = type_bits(type);
   const std::uint64_t mask =
       width >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - std::uint64_t{1};
   const char kind = type.empty() ? 'b' : type.front();

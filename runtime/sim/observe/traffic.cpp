@@ -27,7 +27,7 @@ void add(Requests& requests, const Warp& warp, int lane, Space space, std::uint6
     if (space == Space::shared) space = Space::cluster;
     if (space != Space::global) address &= ~kWindowMask;
   }
-  const bool is_far = space == Space::cluster && !is_own_shared(warp, address);
+  const bool is_far = space == Space::cluster && !is_local_shared(warp, address);
   requests.reaches_others |= is_far;
   if (is_far) return;
   switch (space) {

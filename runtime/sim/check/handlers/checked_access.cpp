@@ -157,7 +157,7 @@ template <bool kMasked>
     return info.full(op, warp);
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
-  const Space space = space_of(op);
+  const Space space = op_space(op);
   WarpTouch touch = make_touch<kMasked>(op, warp, info, mode, address);
   check_access(check, warp, touch, space);
   if (!kMasked && info.fixed) note_gather(check, warp, op, info);
@@ -189,7 +189,7 @@ void check_tiles(const Op* op, Warp& warp, BlockCheck& check, const CheckedOp& i
   if (rows < 32) touch.mask &= (1u << rows) - 1;
   if (touch.mask == 0) return;
   touch.first = std::countr_zero(touch.mask);
-  check_access(check, warp, touch, space_of(op));
+  check_access(check, warp, touch, op_space(op));
 }
 
 template <bool kMasked>
@@ -198,7 +198,7 @@ template <bool kMasked>
   if (info.used == 0) return transfer<kMasked>(op, warp, check, info, AccessKind::read);
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
-  check.lanes.touch_used(op, warp, info, address, space_of(op));
+  check.lanes.touch_used(op, warp, info, address, op_space(op));
   return (kMasked ? info.masked : info.full)(op, warp);
 }
 
@@ -208,7 +208,7 @@ template <bool kMasked>
                                           const CheckedOp& info) {
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
-  check.loads.note(op, warp, info, address, space_of(op));
+  check.loads.note(op, warp, info, address, op_space(op));
   check.race = false;
   const Op* const next = checked_load<kMasked>(op, warp, check, info);
   check.race = true;
@@ -221,7 +221,7 @@ template <bool kMasked>
   if (info.uses) {
     alignas(64) std::uint64_t address[kLanes];
     if (info.kind == CheckKind::store) lane_addresses(op, warp, address);
-    check.unwritten.settle_loads(op, warp, space_of(op), address);
+    check.unwritten.settle_loads(op, warp, op_space(op), address);
   }
   if (info.flows) check.lost.follow(op, warp);
   if (info.waits) check.unwritten.forget_loads(op, warp);

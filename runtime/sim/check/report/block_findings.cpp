@@ -32,7 +32,7 @@ Finding BlockFindings::describe(const Op* op, const Warp& warp, int lane, FaultK
   Fault& fault = finding.fault;
   fault.kind = kind;
   fault.kernel = program.functions[warp.worker->launch->function].name;
-  const ptx::SourceLine source = warp.source_of(op, lane);
+  const ptx::SourceLine source = warp.get_source(op, lane);
   const auto file = static_cast<std::size_t>(source.file);
   if (file < program.module->files.size()) fault.file = program.module->files[file];
   fault.line = source.line;
@@ -45,7 +45,7 @@ Finding BlockFindings::describe(const Op* op, const Warp& warp, int lane, FaultK
 
 OtherAccess BlockFindings::describe_other(std::uint32_t op, std::string what,
                                           const std::array<unsigned, 3>& thread) const {
-  FaultPlace place = place_.launch.program.program.place_of(op);
+  FaultPlace place = place_.launch.program.program.get_place(op);
   OtherAccess there;
   there.what = std::move(what);
   there.block = {place_.ctaid[0], place_.ctaid[1], place_.ctaid[2]};

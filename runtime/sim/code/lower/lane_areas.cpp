@@ -20,7 +20,7 @@ std::uint32_t LaneAreas::add(std::uint32_t bytes) {
   return static_cast<std::uint32_t>(lowered_.areas.size() - 1);
 }
 
-std::uint32_t LaneAreas::of_variable(std::uint32_t index) {
+std::uint32_t LaneAreas::variable_area(std::uint32_t index) {
   std::uint32_t& area = variables_[index];
   if (area == ~0u) area = add(static_cast<std::uint32_t>(function_.variables[index].bytes()));
   return area;
@@ -31,7 +31,7 @@ std::optional<LaneAreas::Place> LaneAreas::place(const ptx::Operand& operand) {
   Place place;
   if (operand.symbol_kind == SymbolKind::variable &&
       function_.variables[operand.symbol_index].space == ptx::Space::param) {
-    place.area = of_variable(operand.symbol_index);
+    place.area = variable_area(operand.symbol_index);
   } else if (operand.symbol_kind == SymbolKind::parameter && !function_.is_entry) {
     place.area = kParameterArea;
     place.offset = info_.parameters[operand.symbol_index].offset;

@@ -29,7 +29,7 @@ class LaneAreas {
   /// The number of a new area.
   std::uint32_t add(std::uint32_t bytes);
   /// The area of a variable in parameter space.
-  std::uint32_t of_variable(std::uint32_t index);
+  std::uint32_t variable_area(std::uint32_t index);
   const LaneArea& at(std::uint32_t area) const { return lowered_.areas[area]; }
   /// Empty for a symbol without an area: of another state space, or a kernel's parameter.
   std::optional<Place> place(const ptx::Operand& operand);

@@ -123,7 +123,7 @@ void FunctionLowering::start_block(std::uint32_t block) {
   current_ = block;
 }
 
-std::uint32_t FunctionLowering::block_of_label(std::uint32_t label) const {
+std::uint32_t FunctionLowering::label_block(std::uint32_t label) const {
   return block_at_[function_.labels[label].instruction];
 }
 
@@ -198,7 +198,7 @@ void FunctionLowering::lower_unguarded(const Inst& inst) {
 }
 
 void FunctionLowering::lower_branch(const Inst& inst) {
-  const std::uint32_t target = block_of_label(inst.operands[0].label);
+  const std::uint32_t target = label_block(inst.operands[0].label);
   const std::uint32_t next = new_block();
   LoweredBlock& block = current();
   block.origin = &inst;
@@ -223,7 +223,7 @@ void FunctionLowering::lower_table(const Inst& inst) {
   block.end = LoweredBlock::End::table;
   block.condition = index;
   for (const std::uint32_t label : targets.branch_targets) {
-    block.table.push_back(block_of_label(label));
+    block.table.push_back(label_block(label));
   }
   current_ = next;
 }
@@ -252,7 +252,7 @@ void FunctionLowering::lower_generic(const Inst& inst) {
   OperandWidths widths;
   if (inst.operands.size() > widths.bytes.size()) fail(inst, "too many operands");
   for (std::size_t i = 0; i < inst.operands.size(); ++i) {
-    widths.bytes[i] = width_of(inst.operands[i]);
+    widths.bytes[i] = operand_width(inst.operands[i]);
   }
   LoweredOp op;
   op.handlers = select_handlers(inst, widths);

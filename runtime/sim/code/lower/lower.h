@@ -36,7 +36,7 @@ class FunctionLowering {
   void lower_leave(Internal which, const Inst* inst);
   void lower_generic(const Inst& inst);
   bool lower_move(const Inst& inst);
-  std::uint32_t block_of_label(std::uint32_t label) const;
+  std::uint32_t label_block(std::uint32_t label) const;
   /// Appends an op under the instruction's guard.
   void emit(LoweredOp op);
   /// Appends an op for preparing operands: no guard.
@@ -50,7 +50,7 @@ class FunctionLowering {
   bool lower_parameter_access(const Inst& inst);
 
   // lower_operands.cpp: operands to Refs
-  std::uint8_t width_of(const ptx::Operand& operand) const;
+  std::uint8_t operand_width(const ptx::Operand& operand) const;
   std::uint8_t register_width(std::uint32_t reg) const { return lowered_.register_bytes[reg]; }
   Ref source(const Inst& inst, const ptx::Operand& operand);
   Ref destination(const ptx::Operand& operand) const;
@@ -63,7 +63,7 @@ class FunctionLowering {
   Ref local_address(const Inst& inst, std::uint64_t offset, std::uint8_t bytes);
   Ref frame_address(const Inst& inst, Internal which, std::uint64_t offset, std::uint8_t bytes);
   Ref special(const Inst& inst, ptx::SpecialRegister which, std::uint8_t bytes,
-              std::optional<Ref> into = {});
+              std::optional<Ref> target = {});
   Ref constant(std::uint8_t bytes, std::uint64_t bits, bool in_shared = false);
   Ref constant(const ptx::Operand& operand);
   Ref predicate(const Inst& inst, std::uint32_t reg, bool negated);
@@ -81,7 +81,7 @@ class FunctionLowering {
     const std::vector<ptx::Variable>* returns = nullptr;
     const Builtin* builtin = nullptr;
   };
-  Signature signature_of(const Inst& inst) const;
+  Signature call_signature(const Inst& inst) const;
   void lower_call(const Inst& inst);
   std::vector<CallValue> call_values(const Inst& inst, const ptx::Operand& list,
                                      const std::vector<ptx::Variable>& formal,

@@ -50,7 +50,7 @@ std::vector<CallValue> FunctionLowering::call_values(const Inst& inst, const ptx
   std::vector<CallValue> values;
   for (std::size_t i = 0; i < actual.size(); ++i) {
     CallValue value;
-    value.offset = areas_.of_variable(actual[i].symbol_index);
+    value.offset = areas_.variable_area(actual[i].symbol_index);
     value.stride = areas_.at(value.offset).stride;
     value.bytes = areas_.at(value.offset).bytes;
     value.target = slots[i].offset;
@@ -63,7 +63,7 @@ std::vector<CallValue> FunctionLowering::call_values(const Inst& inst, const ptx
   return values;
 }
 
-FunctionLowering::Signature FunctionLowering::signature_of(const Inst& inst) const {
+FunctionLowering::Signature FunctionLowering::call_signature(const Inst& inst) const {
   const ptx::Operand& callee = inst.operands[1];
   if (callee.kind == OperandKind::symbol && callee.symbol_kind == SymbolKind::function) {
     const ptx::Function& target = context_.module.functions[callee.symbol_index];
@@ -87,7 +87,7 @@ FunctionLowering::Signature FunctionLowering::signature_of(const Inst& inst) con
 }
 
 void FunctionLowering::lower_call(const Inst& inst) {
-  const Signature signature = signature_of(inst);
+  const Signature signature = call_signature(inst);
   CallSite site;
   site.function = signature.function;
   site.arguments = call_values(inst, inst.operands[2], *signature.params, site.parameter_bytes);

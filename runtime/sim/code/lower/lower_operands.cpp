@@ -52,7 +52,7 @@ bool is_same_in_all_blocks(SpecialRegister which) {
 
 }  // namespace
 
-std::uint8_t FunctionLowering::width_of(const ptx::Operand& operand) const {
+std::uint8_t FunctionLowering::operand_width(const ptx::Operand& operand) const {
   switch (operand.kind) {
     case OperandKind::none:
     case OperandKind::label:
@@ -66,7 +66,7 @@ std::uint8_t FunctionLowering::width_of(const ptx::Operand& operand) const {
       for (const ptx::Operand& element : operand.elements) {
         if (element.kind == OperandKind::reg) return register_width(element.reg);
       }
-      return operand.elements.empty() ? 0 : width_of(operand.elements.front());
+      return operand.elements.empty() ? 0 : operand_width(operand.elements.front());
     case OperandKind::symbol: return operand.type == ptx::Type::none ? 8 : type_width(operand.type);
     default: return type_width(operand.type);
   }
@@ -83,7 +83,7 @@ Ref FunctionLowering::constant(std::uint8_t bytes, std::uint64_t bits, bool in_s
 }
 
 Ref FunctionLowering::constant(const ptx::Operand& operand) {
-  const std::uint8_t bytes = width_of(operand);
+  const std::uint8_t bytes = operand_width(operand);
   std::uint64_t bits = operand.bits;
   if (operand.kind == OperandKind::float64 && bytes == 4) {
     bits = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(bits)));
@@ -107,7 +107,7 @@ Ref FunctionLowering::predicate(const Inst& inst, std::uint32_t reg, bool negate
 }
 
 Ref FunctionLowering::special(const Inst& inst, SpecialRegister which, std::uint8_t bytes,
-                              std::optional<Ref> into) {
+                              std::optional<Ref> target) {
   if (bytes != kPredicateWidth && bytes != 2 && bytes != 4 && bytes != 8) {
     fail(inst, format("a special register has no {}-byte form", bytes));
   }
@@ -116,8 +116,8 @@ Ref FunctionLowering::special(const Inst& inst, SpecialRegister which, std::uint
   op.handlers.flags = static_cast<std::uint32_t>(which);
   op.imm = bytes;
   op.pure = is_same_in_all_blocks(which);
-  op.d = into ? *into : Ref{Ref::Kind::reg, lowered_.add_register(bytes)};
-  if (into) op.part = OpOrigin::Part::execute;
+  op.d = target ? *target : Ref{Ref::Kind::reg, lowered_.add_register(bytes)};
+  if (target) op.part = OpOrigin::Part::execute;
   const Ref result = op.d;
   emit_plain(std::move(op));
   return result;
@@ -214,7 +214,7 @@ Ref FunctionLowering::source(const Inst& inst, const ptx::Operand& operand) {
   switch (operand.kind) {
     case OperandKind::reg: return predicate(inst, operand.reg, operand.negated);
     case OperandKind::special: return special(inst, operand.special, type_width(operand.type));
-    case OperandKind::symbol: return symbol(inst, operand, width_of(operand), operand.offset);
+    case OperandKind::symbol: return symbol(inst, operand, operand_width(operand), operand.offset);
     case OperandKind::vector: return vector(inst, operand, false);
     case OperandKind::sink: return constant(type_width(operand.type), 0);
     case OperandKind::integer:

@@ -73,7 +73,7 @@ bool FunctionLowering::lower_parameter_access(const Inst& inst) {
   for (std::size_t i = 0; i < count; ++i) {
     const ptx::Operand& part = is_vector ? value.elements[i] : value;
     LoweredOp op = form;
-    op.handlers.flags = parameter_flags(inst.modifiers.type[0], width_of(part));
+    op.handlers.flags = parameter_flags(inst.modifiers.type[0], operand_width(part));
     op.imm = base + at.offset + static_cast<std::int64_t>(i) * step;
     if (i + 1 == count) op.part = OpOrigin::Part::execute;
     if (is_load) {

@@ -53,8 +53,8 @@ struct LoweredOp {
   OpFn fixed = nullptr;  ///< handler for when the address never changes; simplify() decides
   std::uint32_t plan = 0;           ///< number of its FixedPlan
   std::uint32_t element_bytes = 0;  ///< d = c + a * b, with this b; 0 for other ops
-  OpFn with_next = nullptr;  ///< full-warp handler for this op and the next one: see passes.h
-  bool copies = false;       ///< d = the first source, bit by bit
+  OpFn pair_handler = nullptr;  ///< full-warp handler for this op and the next one: see passes.h
+  bool copies = false;          ///< d = the first source, bit by bit
   OpOrigin::Part part = OpOrigin::Part::helper;
   std::int64_t imm = 0;
   std::int32_t imm2 = 0;

@@ -20,7 +20,7 @@ bool has_one_space(Handler handler) {
          handler == Handler::mbarrier;
 }
 
-const char* name_of(Space space) {
+const char* space_name(Space space) {
   switch (space) {
     case Space::global: return ".global";
     case Space::constant: return ".const";
@@ -32,7 +32,7 @@ const char* name_of(Space space) {
 
 }  // namespace
 
-ptx::Space NamedSpaces::space_of(const ptx::Operand& operand) const {
+ptx::Space NamedSpaces::operand_space(const ptx::Operand& operand) const {
   switch (operand.symbol_kind) {
     case SymbolKind::variable: return function_.variables[operand.symbol_index].space;
     case SymbolKind::global: return context_.module.globals[operand.symbol_index].space;
@@ -55,7 +55,7 @@ void NamedSpaces::check(const ptx::Instruction& inst) const {
       refuse(context_, function_, inst,
              format("{} is a function, not a place in memory", operand.symbol));
     }
-    const Space its = space_of(operand);
+    const Space its = operand_space(operand);
     const bool is_access = handler == Handler::ld || handler == Handler::st;
     bool fits = its != Space::param || (asked == Space::param && (is_access || is_value));
     if (has_one_space(handler) || is_value) {
@@ -66,7 +66,7 @@ void NamedSpaces::check(const ptx::Instruction& inst) const {
     if (fits) continue;
     refuse(context_, function_, inst,
            format("{} lies in {}, which this instruction does not reach by a name", operand.symbol,
-                  name_of(its)));
+                  space_name(its)));
   }
 }
 
@@ -86,7 +86,7 @@ const ptx::Instruction& NamedSpaces::in_its_space(const ptx::Instruction& inst) 
   if (asked != Space::generic || !has_one_space(handler)) return inst;
   for (const ptx::Operand& operand : inst.operands) {
     if (operand.kind != OperandKind::address || operand.base != OperandKind::symbol) continue;
-    const Space its = space_of(operand);
+    const Space its = operand_space(operand);
     if (its == Space::shared || its == Space::local) return rewritten(inst, its);
   }
   return inst;

@@ -16,7 +16,7 @@ class NamedSpaces {
   const ptx::Instruction& in_its_space(const ptx::Instruction& inst) const;
 
  private:
-  ptx::Space space_of(const ptx::Operand& operand) const;
+  ptx::Space operand_space(const ptx::Operand& operand) const;
   const ptx::Instruction& rewritten(const ptx::Instruction& inst, ptx::Space space) const;
 
   LoweringContext& context_;

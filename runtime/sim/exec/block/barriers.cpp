@@ -79,9 +79,9 @@ std::uint32_t same_barrier(const Warp::Arrival& arrival, std::uint32_t mask, std
 
 }  // namespace
 
-void Barriers::reset(std::uint32_t warps_of_block) {
-  const std::uint32_t stale = warps == warps_of_block ? open : ~0u;
-  warps = warps_of_block;
+void Barriers::reset(std::uint32_t block_warps) {
+  const std::uint32_t stale = warps == block_warps ? open : ~0u;
+  warps = block_warps;
   open = 0;
   if (stale == 0) return;
   for (std::uint32_t id = 0; id < kBarrierCount; ++id) {

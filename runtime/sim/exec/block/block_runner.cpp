@@ -242,7 +242,7 @@ Progress BlockRunner::advance() {
       continue;
     }
     left = true;
-    const RoundKind its = state.waits.kind_of_slice(warp, status);
+    const RoundKind its = state.waits.slice_kind(warp, status);
     if (its != RoundKind::plain && kind != RoundKind::work) kind = its;
   }
   ClusterMember& member = state.member;

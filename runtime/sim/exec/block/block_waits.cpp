@@ -34,7 +34,7 @@ void BlockWaits::begin(std::size_t warps) {
 
 bool BlockWaits::seem_long() const noexcept { return idle_rounds_ >= kIdleRounds; }
 
-RoundKind BlockWaits::kind_of_slice(const Warp& warp, WarpStatus status) {
+RoundKind BlockWaits::slice_kind(const Warp& warp, WarpStatus status) {
   if (status == WarpStatus::yielded) {
     const std::uint64_t before = std::exchange(executed_at_yield_[warp.index], warp.executed);
     const bool is_idle = warp.may_wait && warp.executed - before <= kIdleInstructions;

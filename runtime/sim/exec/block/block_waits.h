@@ -20,7 +20,7 @@ class BlockWaits {
   /// A block of so many warps begins.
   void begin(std::size_t warps);
   /// The kind of a warp's slice with this end; `work` if the warp ended for good.
-  RoundKind kind_of_slice(const Warp& warp, WarpStatus status);
+  RoundKind slice_kind(const Warp& warp, WarpStatus status);
   /// A round of all of them. `met`: a barrier of the block let warps go.
   void count(RoundKind kind, bool met, const std::vector<Warp>& warps);
   /// So many rounds that the block seems to wait for others.

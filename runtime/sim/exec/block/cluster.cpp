@@ -30,7 +30,7 @@ bool all_arrived(const ClusterMember& member) {
 }
 
 /// "block (1, 0, 0), rank 1 of the cluster"
-std::string name_of(const ClusterMember& member) {
+std::string member_name(const ClusterMember& member) {
   const auto& [x, y, z] = member.block->ctaid;
   return format("block ({}, {}, {}), rank {} of the cluster", x, y, z, member.rank);
 }
@@ -102,11 +102,11 @@ bool ClusterMember::wake() {
 
 std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint64_t bytes,
                            std::string* why) {
-  const ClusterMember& own = *block.member;
-  const auto& members = own.cluster->members;
+  const ClusterMember& caller = *block.member;
+  const auto& members = caller.cluster->members;
   const std::uint64_t tag = address >> kRankShift & kRankMask;
   const std::uint64_t offset = address & kOffsetMask;
-  const std::uint64_t rank = tag == 0 ? own.rank : tag - 1;
+  const std::uint64_t rank = tag == 0 ? caller.rank : tag - 1;
   const bool exists = rank < members.size() && address >> kRankShift <= kRankMask;
   if (exists && !members[rank]->exited) {
     const Warp& owner = members[rank]->block->warps[0];
@@ -114,17 +114,17 @@ std::byte* cluster_address(const Block& block, std::uint64_t address, std::uint6
       return owner.shared + offset;
     const std::uint64_t before = kOffsetMask + 1 - offset;  // of what the next rank has
     if (why != nullptr && rank + 1 < members.size() && before <= offset) {
-      *why = format("it is {} bytes before that of {}", before, name_of(*members[rank + 1]));
+      *why = format("it is {} bytes before that of {}", before, member_name(*members[rank + 1]));
       return nullptr;
     }
     if (why != nullptr)
       *why = format("offset {} is out of bounds of the {} bytes of {}", offset, owner.shared_bytes,
-                    name_of(*members[rank]));
+                    member_name(*members[rank]));
     return nullptr;
   }
   if (why != nullptr) {
     *why = exists ? format("it belongs to {}, all of whose threads have exited",
-                           name_of(*members[rank]))
+                           member_name(*members[rank]))
                   : format("there is no block of rank {} in a cluster of {}", rank, members.size());
   }
   return nullptr;
@@ -134,7 +134,7 @@ std::string other_block_at(const Block& block, std::uint64_t address) {
   const auto& members = block.member->cluster->members;
   const std::uint64_t tag = address >> kRankShift;
   return tag == 0 || tag > members.size() || members.size() == 1 ? std::string()
-                                                                 : name_of(*members[tag - 1]);
+                                                                 : member_name(*members[tag - 1]);
 }
 
 const Op* report_rank(const Op* op, Warp& warp, int lane, std::uint32_t rank) {

@@ -39,7 +39,7 @@ FaultPlace describe_split(const Warp& warp, const Split& split) {
                      : split.state == SplitState::warpgroup ? "other warps of the warpgroup"
                      : split.state == SplitState::ready     ? "what they poll"
                                                             : "other lanes of the warp";
-  FaultPlace there = warp.program->place_of(waiting_op(*warp.program, split));
+  FaultPlace there = warp.program->get_place(waiting_op(*warp.program, split));
   const auto& members = warp.block->member->cluster->members;
   if (members.size() > 1) {
     const auto& [x, y, z] = warp.block->ctaid;

@@ -19,7 +19,7 @@ using ptx::Space;
 
 std::uint32_t BulkForm::pack() const noexcept {
   return static_cast<std::uint32_t>(kind) | narrow << 4 | (multicast ? 1u << 8 : 0) |
-         (own ? 1u << 9 : 0) | rank << 10 | (im2col ? 1u << 14 : 0) |
+         (local_target ? 1u << 9 : 0) | rank << 10 | (im2col ? 1u << 14 : 0) |
          static_cast<std::uint32_t>(reduction) << 16 | static_cast<std::uint32_t>(type) << 24;
 }
 
@@ -28,7 +28,7 @@ BulkForm BulkForm::unpack(std::uint32_t flags) noexcept {
   form.kind = static_cast<Kind>(flags & 15);
   form.narrow = flags >> 4 & 15;
   form.multicast = (flags >> 8 & 1) != 0;
-  form.own = (flags >> 9 & 1) != 0;
+  form.local_target = (flags >> 9 & 1) != 0;
   form.rank = flags >> 10 & 15;
   form.im2col = (flags >> 14 & 1) != 0;
   form.reduction = static_cast<ptx::AtomOp>(flags >> 16 & 255);
@@ -79,7 +79,7 @@ bool BulkLane::find_targets(std::uint64_t target, std::uint64_t bytes, std::uint
     return true;
   };
   if (!form.multicast) {
-    if (form.own && target > kOffsetMask)
+    if (form.local_target && target > kOffsetMask)
       return fault(FaultKind::bounds, target, bytes,
                    "a copy to .shared::cta has an address of another block of the cluster");
     return add(target, mbarrier);

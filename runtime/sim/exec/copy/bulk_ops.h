@@ -24,9 +24,9 @@ struct BulkForm {
   /// Addresses (in written order) in registers of 32 bits.
   std::uint32_t narrow = 0;
   bool multicast = false;
-  bool own = false;        ///< the target is .shared::cta
-  bool im2col = false;     ///< of a tensor; only loads have offsets
-  std::uint32_t rank = 0;  ///< of a tensor; values of a store
+  bool local_target = false;  ///< the target is .shared::cta
+  bool im2col = false;        ///< of a tensor; only loads have offsets
+  std::uint32_t rank = 0;     ///< of a tensor; values of a store
   ptx::AtomOp reduction = ptx::AtomOp::none;
   ptx::Type type = ptx::Type::none;  ///< of a reduction or a store
 

@@ -13,7 +13,7 @@ template <typename Byte>
 struct Strided {
   Byte* data;
   std::size_t stride;
-  Byte* of(std::size_t lane) const { return data + lane * stride; }
+  Byte* at(std::size_t lane) const { return data + lane * stride; }
 };
 
 // Inlined always: sources compiled for several instruction sets have it.
@@ -27,11 +27,11 @@ template <std::size_t kBytes>
   if (lanes == ~0u && to.stride == kBytes && from.stride == kBytes) {
     std::memmove(to.data, from.data, kAll * kBytes);
   } else if (lanes == ~0u) {
-    for (std::size_t i = 0; i < kAll; ++i) std::memcpy(to.of(i), from.of(i), kBytes);
+    for (std::size_t i = 0; i < kAll; ++i) std::memcpy(to.at(i), from.at(i), kBytes);
   } else {
     for (; lanes != 0; lanes &= lanes - 1) {
       const auto i = static_cast<std::size_t>(std::countr_zero(lanes));
-      std::memcpy(to.of(i), from.of(i), kBytes);
+      std::memcpy(to.at(i), from.at(i), kBytes);
     }
   }
 }
@@ -50,7 +50,7 @@ template <std::size_t kBytes>
     default:
       for (; lanes != 0; lanes &= lanes - 1) {
         const auto i = static_cast<std::size_t>(std::countr_zero(lanes));
-        std::memcpy(to.of(i), from.of(i), bytes);
+        std::memcpy(to.at(i), from.at(i), bytes);
       }
   }
 }

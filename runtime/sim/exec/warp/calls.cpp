@@ -128,7 +128,7 @@ const Op* go_on(Warp& warp) {
 }
 
 /// Runs the running split on in `function`.
-const Op* go_into(const Op* op, Warp& warp, std::uint32_t function, const CallSite& site) {
+const Op* enter_function(const Op* op, Warp& warp, std::uint32_t function, const CallSite& site) {
   Split& split = warp.schedule->current();
   if (!enter(op, warp, split, function, site)) return nullptr;
   warp.executed += kCallCost;
@@ -148,7 +148,7 @@ const Op* Warp::call(const Op* op) {
   if (const Builtin* const builtin = program->tables->builtins[site.function]) {
     return call_builtin(op, *this, site, *builtin);
   }
-  return go_into(op, *this, site.function, site);
+  return enter_function(op, *this, site.function, site);
 }
 
 const Op* Warp::call_indirect(const Op* op) {
@@ -186,7 +186,7 @@ const Op* Warp::call_indirect(const Op* op) {
                  format("the function {} cannot be called", program->functions[target].name));
   }
   split.mask = group;
-  return go_into(op, *this, target, site);
+  return enter_function(op, *this, target, site);
 }
 
 const Op* Warp::ret(const Op* op) {
@@ -202,7 +202,7 @@ const Op* Warp::ret(const Op* op) {
   const CallSite& site =
       program->tables->call_sites[static_cast<std::size_t>(program->full[to - 1].target)];
   const std::uint32_t caller = program->tables->function_at(to - 1);
-  std::byte* const caller_frame = schedule->frame_of(*this, returning.depth - 1, caller);
+  std::byte* const caller_frame = schedule->frame_at(*this, returning.depth - 1, caller);
   take_results(site, frame + callee.return_base, callee.return_stride, caller_frame, group);
   returning.mask = group;
   returning.depth -= 1;

@@ -24,7 +24,7 @@ struct Region {
   bool in_cluster = false;  ///< shared memory of any block of the cluster
 };
 
-Region region_of(const Warp& warp, int lane, Space space, std::uint64_t address) noexcept {
+Region find_region(const Warp& warp, int lane, Space space, std::uint64_t address) noexcept {
   Region region{.space = space, .offset = address};
   if (space == Space::generic) {
     region.space = window_space(address);
@@ -179,7 +179,7 @@ std::uint64_t seen_from_block(const Warp& warp, Space space, std::uint64_t addre
 }
 
 std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noexcept {
-  const Region region = region_of(warp, lane, access.space, access.address);
+  const Region region = find_region(warp, lane, access.space, access.address);
   const bool write = access.kind != AccessKind::read;
   if (region.offset % access.alignment != 0) return nullptr;
   if (region.in_cluster) return cluster_address(*warp.block, region.offset, access.size);
@@ -195,7 +195,7 @@ std::byte* try_locate(const Warp& warp, int lane, const LaneAccess& access) noex
 }
 
 const Op* report_access(const Op* op, Warp& warp, int lane, const LaneAccess& access) {
-  const Region region = region_of(warp, lane, access.space, access.address);
+  const Region region = find_region(warp, lane, access.space, access.address);
   const bool windowed =
       region.space == Space::shared || region.space == Space::local || region.space == Space::param;
   return windowed ? report_region(op, warp, lane, access, region)
@@ -207,7 +207,7 @@ std::byte* locate(const Op* op, Warp& warp, int lane, const LaneAccess& access) 
   if (host == nullptr) {
     report_access(op, warp, lane, access);
   } else if (warp.worker->launch->accesses != nullptr &&
-             region_of(warp, lane, access.space, access.address).host == nullptr) {
+             find_region(warp, lane, access.space, access.address).host == nullptr) {
     note_access(warp, access.kind, access.address, access.size);
   }
   Watcher* const check = warp.worker->check;
@@ -221,7 +221,7 @@ void note_access(const Warp& warp, AccessKind kind, std::uint64_t address, std::
 
 std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address,
                                std::uint64_t limit) noexcept {
-  const Region region = region_of(warp, lane, Space::generic, address);
+  const Region region = find_region(warp, lane, Space::generic, address);
   std::uint64_t available = 0;
   if (region.space == Space::global) {
     const AddressRange range = warp.worker->launch->memory->find(address);
@@ -232,7 +232,7 @@ std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address
   return std::min(available, limit);
 }
 
-bool is_own_shared(const Warp& warp, std::uint64_t address) {
+bool is_local_shared(const Warp& warp, std::uint64_t address) {
   const std::uint64_t tag = address >> kRankShift & kRankMask;
   return tag == 0 || tag == std::uint64_t{warp.block->member->rank} + 1;
 }

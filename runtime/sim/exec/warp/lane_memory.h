@@ -48,7 +48,7 @@ std::uint64_t accessible_bytes(const Warp& warp, int lane, std::uint64_t address
                                std::uint64_t limit) noexcept;
 
 /// Whether an address in the window of shared memory, as seen from the block, is its own.
-bool is_own_shared(const Warp& warp, std::uint64_t address);
+bool is_local_shared(const Warp& warp, std::uint64_t address);
 
 /// Whether a generic address lies in a __constant__ variable.
 bool is_constant(const Warp& warp, std::uint64_t address);

@@ -56,17 +56,17 @@ std::uint32_t pick(Warp::Schedule& schedule) {
 }
 
 /// Joins every ready split at the place of `schedule.running`.
-void merge_into_running(Warp::Schedule& schedule) {
+void merge_running(Warp::Schedule& schedule) {
   for (std::uint32_t i = 0; i < schedule.count;) {
-    Split& into = schedule.splits[schedule.running];
+    Split& kept = schedule.splits[schedule.running];
     const Split& other = schedule.splits[i];
-    if (i == schedule.running || other.state != SplitState::ready || other.pc != into.pc ||
-        other.depth != into.depth || other.frame != into.frame) {
+    if (i == schedule.running || other.state != SplitState::ready || other.pc != kept.pc ||
+        other.depth != kept.depth || other.frame != kept.frame) {
       ++i;
       continue;
     }
-    into.mask |= other.mask;
-    into.window = std::min(into.window, other.window);
+    kept.mask |= other.mask;
+    kept.window = std::min(kept.window, other.window);
     schedule.remove(i);
   }
 }
@@ -91,7 +91,7 @@ const Op* activate(Warp& warp) {
   const std::uint32_t next = pick(schedule);
   if (next == schedule.count) return nullptr;
   schedule.running = next;
-  if (schedule.count > 1) merge_into_running(schedule);
+  if (schedule.count > 1) merge_running(schedule);
   const Split& split = schedule.current();
   warp.pending = schedule.count > 1 ? pending_op(schedule) : ~0u;
   warp.frame = split.frame;
@@ -139,7 +139,7 @@ std::byte* Warp::Schedule::known_frame(std::uint32_t depth, std::uint32_t functi
   return nullptr;
 }
 
-std::byte* Warp::Schedule::frame_of(const Warp& warp, std::uint32_t depth, std::uint32_t function) {
+std::byte* Warp::Schedule::frame_at(const Warp& warp, std::uint32_t depth, std::uint32_t function) {
   if (std::byte* const known = known_frame(depth, function)) return known;
   const FunctionInfo& info = warp.program->functions[function];
   Frame made;
@@ -172,7 +172,7 @@ std::byte* Warp::Schedule::callee_frame(const Warp& warp, std::uint32_t depth,
     }
     if (frame_bytes + size > kMaxWarpFrameBytes) return nullptr;
   }
-  return frame_of(warp, depth, function);
+  return frame_at(warp, depth, function);
 }
 
 void Warp::set_mask(std::uint32_t lanes) noexcept {
@@ -231,7 +231,7 @@ void begin_warp(Warp& warp, std::uint32_t lanes) {
   const FunctionInfo& info = warp.program->functions[entry];
   split.pc = schedule.frames.empty() ? info.first_op : info.block_op;
   split.function = entry;
-  split.frame = schedule.frames.empty() ? schedule.frame_of(warp, 0, entry)
+  split.frame = schedule.frames.empty() ? schedule.frame_at(warp, 0, entry)
                                         : schedule.frames.front().front().bytes.get();
   schedule.count = lanes == 0 ? 0 : 1;
   schedule.running = 0;

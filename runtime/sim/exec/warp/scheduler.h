@@ -71,7 +71,7 @@ struct Warp::Schedule {
   void remove(std::uint32_t which);
   /// The frame of `function` at `depth`; made when it is first asked for, with arbitrary bits in
   /// its registers (clear_registers).
-  std::byte* frame_of(const Warp& warp, std::uint32_t depth, std::uint32_t function);
+  std::byte* frame_at(const Warp& warp, std::uint32_t depth, std::uint32_t function);
   /// The same for a call, not deeper than kMaxWarpFrameBytes: else null. If room is needed, frames
   /// below the running ones go.
   std::byte* callee_frame(const Warp& warp, std::uint32_t depth, std::uint32_t function);

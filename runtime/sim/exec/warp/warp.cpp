@@ -38,19 +38,19 @@ std::uint64_t time_special(SpecialRegister which) {
 
 }  // namespace
 
-ptx::SourceLine Warp::source_of(const Op* op, int lane) const {
-  const ptx::SourceLine own = program->places[op_index(op)].source;
+ptx::SourceLine Warp::get_source(const Op* op, int lane) const {
+  const ptx::SourceLine direct = program->places[op_index(op)].source;
   const Split& split = schedule->current();
   const std::byte* called = split.frame;
-  for (std::uint32_t depth = split.depth; own.line == 0 && depth != 0;) {
+  for (std::uint32_t depth = split.depth; direct.line == 0 && depth != 0;) {
     const std::uint32_t behind =
         reinterpret_cast<const std::uint32_t*>(called + kReturnOffset)[lane];
     if (behind == 0 || behind > program->places.size()) break;  // the lane is elsewhere
     const ptx::SourceLine source = program->places[behind - 1].source;
     if (source.line != 0) return source;
-    called = schedule->frame_of(*this, --depth, program->tables->function_at(behind - 1));
+    called = schedule->frame_at(*this, --depth, program->tables->function_at(behind - 1));
   }
-  return own;
+  return direct;
 }
 
 const Op* Warp::fault(const Op* op, FaultKind kind, int lane, std::uint64_t address,
@@ -62,7 +62,7 @@ const Op* Warp::fault(const Op* op, FaultKind kind, int lane, std::uint64_t addr
   report.message = std::move(message);
   report.kernel = program->functions[worker->launch->function].name;
   const auto l = static_cast<std::size_t>(lane >= 0 ? lane : std::countr_zero(mask | 1u << 31));
-  const ptx::SourceLine source = source_of(op, static_cast<int>(l));
+  const ptx::SourceLine source = get_source(op, static_cast<int>(l));
   const auto file = static_cast<std::size_t>(source.file);
   if (file < program->module->files.size()) report.file = program->module->files[file];
   report.line = source.line;

@@ -101,7 +101,7 @@ struct Warp {
                   std::string message);
   /// The source line of an op of the running split; in functions without lines (those of the
   /// compiler in debug builds) the line of the call into there.
-  ptx::SourceLine source_of(const Op* op, int lane) const;
+  ptx::SourceLine get_source(const Op* op, int lane) const;
 
   /// For instructions with a member mask (shfl.sync, vote.sync, match.sync, redux.sync,
   /// bar.warp.sync, mma.sync with a full mask, ...): first thing of the handler,

@@ -38,7 +38,7 @@ Split& join_waiting(Warp& warp, std::uint32_t here) {
 
 /// Lanes of a split waiting at another bar.warp.sync than the running one's, with exactly this
 /// mask.
-std::uint32_t waits_with(const Warp& warp, std::uint32_t split, std::uint32_t named) {
+std::uint32_t find_waiting(const Warp& warp, std::uint32_t split, std::uint32_t named) {
   const Warp::Schedule& schedule = *warp.schedule;
   const Split& other = schedule.splits[split];
   if (split == schedule.running || other.state != SplitState::sync) return 0;
@@ -54,18 +54,18 @@ std::uint32_t waits_with(const Warp& warp, std::uint32_t split, std::uint32_t na
   return lanes;
 }
 
-std::uint32_t wait_with(const Warp& warp, std::uint32_t named) {
+std::uint32_t wait_members(const Warp& warp, std::uint32_t named) {
   std::uint32_t lanes = 0;
-  for (std::uint32_t i = 0; i < warp.schedule->count; ++i) lanes |= waits_with(warp, i, named);
+  for (std::uint32_t i = 0; i < warp.schedule->count; ++i) lanes |= find_waiting(warp, i, named);
   return lanes;
 }
 
 /// These lanes go on after their bar.warp.sync.
-void release_with(Warp& warp, std::uint32_t named) {
+void release_members(Warp& warp, std::uint32_t named) {
   Warp::Schedule& schedule = *warp.schedule;
   const std::uint32_t count = schedule.count;
   for (std::uint32_t i = 0; i < count; ++i) {
-    const std::uint32_t lanes = waits_with(warp, i, named);
+    const std::uint32_t lanes = find_waiting(warp, i, named);
     if (lanes == 0) continue;
     Split released = schedule.splits[i];
     released.mask = lanes;
@@ -104,7 +104,7 @@ const Op* Warp::meet_anywhere(const Op* op) {
   std::uint32_t complete = 0, elsewhere = 0;
   for (std::uint32_t m = joined.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const std::uint32_t others = wait_with(*this, members[lane]);
+    const std::uint32_t others = wait_members(*this, members[lane]);
     if ((members[lane] & live & ~(joined.mask | others)) != 0) continue;
     complete |= 1u << lane;
     elsewhere |= others;
@@ -115,7 +115,7 @@ const Op* Warp::meet_anywhere(const Op* op) {
     return nullptr;
   }
   for (std::uint32_t m = complete; m != 0; m &= m - 1) {
-    release_with(*this, members[std::countr_zero(m)]);
+    release_members(*this, members[std::countr_zero(m)]);
   }
   if (const std::uint32_t rest = joined.mask & ~complete; rest != 0) {
     schedule->fork(*this, rest, here).state = SplitState::sync;

@@ -20,11 +20,11 @@ namespace {
 
 using Registers = Warpgroups::Registers;
 
-Registers sums_of(const Warp& warp, const PendingProduct& product) {
+Registers get_sums(const Warp& warp, const PendingProduct& product) {
   return {warp.program->lists.data() + product.registers, product.sums};
 }
 
-Registers inputs_of(const Warp& warp, const PendingProduct& product) {
+Registers get_inputs(const Warp& warp, const PendingProduct& product) {
   return {warp.program->lists.data() + product.registers + product.sums, product.inputs};
 }
 
@@ -34,7 +34,7 @@ const std::uint32_t* first_common(Registers some, Registers others) {
   return found == some.end() ? nullptr : &*found;
 }
 
-std::string name_of(const Warp& warp, std::uint32_t name) {
+std::string label(const Warp& warp, std::uint32_t name) {
   const auto& functions = warp.program->module->functions;
   const std::uint32_t function = name >> 20, reg = name & 0xfffff;
   if (function >= functions.size() || reg >= functions[function].registers.size())
@@ -49,18 +49,18 @@ void Warpgroups::reset(std::uint32_t warps) {
   groups_.clear();
 }
 
-Warpgroups::Warpgroup& Warpgroups::group_of(const Warp& warp) {
+Warpgroups::Warpgroup& Warpgroups::find_group(const Warp& warp) {
   if (groups_.empty()) groups_.resize((warps_ + kWarpgroupWarps - 1) / kWarpgroupWarps);
   return groups_[warp.index / kWarpgroupWarps];
 }
 
-Warpgroups::Part& Warpgroups::part_of(const Warp& warp) {
-  return group_of(warp).parts[warp.index % kWarpgroupWarps];
+Warpgroups::Part& Warpgroups::get_part(const Warp& warp) {
+  return find_group(warp).parts[warp.index % kWarpgroupWarps];
 }
 
 bool Warpgroups::has_pending(const Warp& warp) {
   if (groups_.empty()) return false;
-  const Part& part = part_of(warp);
+  const Part& part = get_part(warp);
   return !part.open.empty() || !part.groups.empty();
 }
 
@@ -88,8 +88,8 @@ void Warpgroups::end_products(const Op* op, Warp& warp, Part& part, F touched) {
 }
 
 void Warpgroups::touch(const Op* op, Warp& warp, Registers reads, Registers writes) {
-  end_products(op, warp, part_of(warp), [&](const PendingProduct& product) -> std::string {
-    const Registers sums = sums_of(warp, product);
+  end_products(op, warp, get_part(warp), [&](const PendingProduct& product) -> std::string {
+    const Registers sums = get_sums(warp, product);
     const std::uint32_t* found = first_common(reads, sums);
     const char *touched = "read", *does = "write";
     if (found == nullptr) {
@@ -97,11 +97,11 @@ void Warpgroups::touch(const Op* op, Warp& warp, Registers reads, Registers writ
       touched = "written";
     }
     if (found == nullptr) {
-      found = first_common(writes, inputs_of(warp, product));
+      found = first_common(writes, get_inputs(warp, product));
       does = "read";
     }
     if (found == nullptr) return {};
-    return format("{} is {} while a wgmma may still {} it", name_of(warp, *found), touched, does);
+    return format("{} is {} while a wgmma may still {} it", label(warp, *found), touched, does);
   });
 }
 
@@ -114,13 +114,13 @@ bool Warpgroups::may_issue(const Op* op, Warp& warp, const PendingProduct& produ
                       warp.block->warp_count - first, warp.block->warp_count, first));
     return false;
   }
-  const Registers sums = sums_of(warp, product), inputs = inputs_of(warp, product);
-  end_products(op, warp, part_of(warp), [&](const PendingProduct& other) -> std::string {
-    const Registers theirs = sums_of(warp, other);
+  const Registers sums = get_sums(warp, product), inputs = get_inputs(warp, product);
+  end_products(op, warp, get_part(warp), [&](const PendingProduct& other) -> std::string {
+    const Registers theirs = get_sums(warp, other);
     const std::uint32_t* found = first_common(inputs, theirs);
     const char *does = "written", *which = "";
     if (found == nullptr) {
-      found = first_common(sums, inputs_of(warp, other));
+      found = first_common(sums, get_inputs(warp, other));
       does = "read";
     }
     // Products of one shape may follow each other in the same accumulators.
@@ -130,7 +130,7 @@ bool Warpgroups::may_issue(const Op* op, Warp& warp, const PendingProduct& produ
       which = ", whose accumulators are others";
     }
     if (found == nullptr) return {};
-    return format("{} of this wgmma is still {} by an earlier one{}", name_of(warp, *found), does,
+    return format("{} of this wgmma is still {} by an earlier one{}", label(warp, *found), does,
                   which);
   });
   return true;
@@ -139,11 +139,11 @@ bool Warpgroups::may_issue(const Op* op, Warp& warp, const PendingProduct& produ
 void Warpgroups::issue(Warp& warp, const PendingProduct& product) {
   constexpr unsigned kProductCost = 500;
   warp.charge(kProductCost);
-  part_of(warp).open.push_back(product);
+  get_part(warp).open.push_back(product);
 }
 
 void Warpgroups::commit(const Warp& warp) {
-  Part& part = part_of(warp);
+  Part& part = get_part(warp);
   part.groups.push_back(std::move(part.open));
   part.open.clear();
   ++part.committed;
@@ -161,9 +161,9 @@ Warpgroups::Readiness Warpgroups::readiness(const Block& block, const Warpgroup&
 }
 
 const Op* Warpgroups::wait(const Op* op, Warp& warp, std::uint32_t left) {
-  Warpgroup& group = group_of(warp);
-  Part& own = group.parts[warp.index % kWarpgroupWarps];
-  const std::uint64_t target = own.committed > left ? own.committed - left : 0;
+  Warpgroup& group = find_group(warp);
+  Part& unit = group.parts[warp.index % kWarpgroupWarps];
+  const std::uint64_t target = unit.committed > left ? unit.committed - left : 0;
   if (target > group.complete) {
     const std::uint32_t first = warp.index / kWarpgroupWarps * kWarpgroupWarps;
     const Readiness ready = readiness(*warp.block, group, first, target);
@@ -173,13 +173,13 @@ const Op* Warpgroups::wait(const Op* op, Warp& warp, std::uint32_t left) {
           "wgmma is executed by four warps together: one of this warpgroup has exited "
           "without the products that this one waits for");
     if (ready == Readiness::waits) {
-      own.wanted = target;
+      unit.wanted = target;
       warp.schedule->park(warp, op, SplitState::warpgroup);
       return nullptr;
     }
     group.complete = target;
   }
-  for (; own.finished < target; ++own.finished) own.groups.pop_front();
+  for (; unit.finished < target; ++unit.finished) unit.groups.pop_front();
   return op + 1;
 }
 

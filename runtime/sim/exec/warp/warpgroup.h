@@ -68,8 +68,8 @@ class Warpgroups {
   enum class Readiness : std::uint8_t { ready, waits, never };
 
   /// Made when the block's first product asks for it.
-  Warpgroup& group_of(const Warp& warp);
-  Part& part_of(const Warp& warp);
+  Warpgroup& find_group(const Warp& warp);
+  Part& get_part(const Warp& warp);
   static Readiness readiness(const Block& block, const Warpgroup& group, std::uint32_t first,
                              std::uint64_t target);
   template <typename F>

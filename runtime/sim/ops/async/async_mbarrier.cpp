@@ -27,7 +27,7 @@ const Op* each_barrier(const Op* op, Warp& warp, bool must_be_valid, F act) {
   lane_addresses(op, warp, address);
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
-    std::byte* at = locate(op, warp, i, {space_of(op), AccessKind::atomic, address[i], 8, 8});
+    std::byte* at = locate(op, warp, i, {op_space(op), AccessKind::atomic, address[i], 8, 8});
     if (at == nullptr) return nullptr;
     const auto word = peek<std::uint64_t>(at);
     Barrier barrier = Barrier::unpack(word);

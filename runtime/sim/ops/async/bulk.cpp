@@ -52,7 +52,7 @@ OpPair select_copy(const ptx::Instruction& instruction, const OperandWidths& wid
     if (form.rank == 1 && instruction.operands[1].kind == OperandKind::vector) return {};
   } else {
     form.multicast = modifiers.multicast;
-    form.own = modifiers.space == Space::shared;
+    form.local_target = modifiers.space == Space::shared;
     form.im2col = modifiers.im2col;
   }
   const bool tensor = kind == BulkForm::tensor_to_global || kind == BulkForm::tensor_to_shared;

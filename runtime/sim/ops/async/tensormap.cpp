@@ -41,7 +41,7 @@ const Op* replace_field(const Op* op, Warp& warp) {
   const std::uint32_t source = has_dimension ? op->c : op->b;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
-    const Space space = space_of(op);
+    const Space space = op_space(op);
     std::byte* const map = locate_map(op, warp, lane, space, AccessKind::write, address[lane]);
     if (map == nullptr) return nullptr;
     const std::uint64_t value = (op->flags & kWide) != 0 ? warp.reg<std::uint64_t>(source)[lane]

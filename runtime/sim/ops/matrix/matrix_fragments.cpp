@@ -94,7 +94,7 @@ const Op* move_fragment(const Op* op, Warp& warp) {
       has_stride ? warp.reg<std::uint32_t>(stride_operand)[lane] : static_cast<unsigned>(length);
   const auto span = static_cast<std::uint64_t>(((lines - 1) * stride + length) * shape.bits() / 8);
   const std::uint64_t alignment = shape.bits() < 8 ? 4 : static_cast<unsigned>(shape.bits()) / 8;
-  const LaneAccess access{space_of(op), store ? AccessKind::write : AccessKind::read, address[lane],
+  const LaneAccess access{op_space(op), store ? AccessKind::write : AccessKind::read, address[lane],
                           span, alignment};
   const bool is_watched = warp.worker->check != nullptr || warp.worker->launch->accesses != nullptr;
   const auto line_bytes = static_cast<std::uint64_t>(length * shape.bits() / 8);

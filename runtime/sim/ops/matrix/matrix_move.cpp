@@ -24,7 +24,7 @@ std::byte* tile_register(const Op* op, const Warp& warp, std::uint32_t operand, 
 bool locate_rows(const Op* op, Warp& warp, AccessKind kind, int rows, std::byte** out) {
   alignas(64) std::uint64_t address[kLanes];
   lane_addresses(op, warp, address);
-  const bool generic = space_of(op) == ptx::Space::generic;
+  const bool generic = op_space(op) == ptx::Space::generic;
   const std::uint64_t window = generic ? kSharedWindow : 0;
   for (int i = 0; i < rows; ++i) {
     out[i] = nullptr;
@@ -35,7 +35,7 @@ bool locate_rows(const Op* op, Warp& warp, AccessKind kind, int rows, std::byte*
       out[i] = warp.shared + offset;
       continue;
     }
-    out[i] = locate(op, warp, i, {space_of(op), kind, address[i], kRowBytes, kRowBytes});
+    out[i] = locate(op, warp, i, {op_space(op), kind, address[i], kRowBytes, kRowBytes});
     if (out[i] == nullptr) return false;
   }
   return true;

@@ -56,7 +56,7 @@ template <bool kHost, typename F, typename Mem>
 
 /// Whether this access stayed in the block's shared memory (known to the site after plan()).
 inline bool in_shared(const Op* op, const MemorySite& site) {
-  return space_of(op) == ptx::Space::shared ||
+  return op_space(op) == ptx::Space::shared ||
          (site.generation != 0 && static_cast<ptx::Space>(site.space) == ptx::Space::shared);
 }
 

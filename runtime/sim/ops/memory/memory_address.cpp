@@ -26,7 +26,7 @@ std::uint64_t window_of(Space space) {
 template <bool kMasked>
 const Op* to_generic(const Op* op, Warp& warp) {
   const auto* a = warp.reg<std::uint64_t>(op->a);
-  const std::uint64_t window = window_of(space_of(op));
+  const std::uint64_t window = window_of(op_space(op));
   write_lanes<kMasked, std::uint64_t>(warp, op->d, [=](int i) { return a[i] | window; });
   return op + 1;
 }
@@ -34,7 +34,7 @@ const Op* to_generic(const Op* op, Warp& warp) {
 template <bool kMasked>
 const Op* from_generic(const Op* op, Warp& warp) {
   const auto* a = warp.reg<std::uint64_t>(op->a);
-  const std::uint64_t keep = window_of(space_of(op)) == 0 ? ~std::uint64_t{0} : ~kWindowMask;
+  const std::uint64_t keep = window_of(op_space(op)) == 0 ? ~std::uint64_t{0} : ~kWindowMask;
   write_lanes<kMasked, std::uint64_t>(warp, op->d, [=](int i) { return a[i] & keep; });
   return op + 1;
 }
@@ -44,7 +44,7 @@ bool in_space(const Warp& warp, Space space, std::uint64_t address) {
   switch (space) {
     case Space::shared:
       return window == kSharedWindow &&
-             is_own_shared(warp, seen_from_block(warp, Space::shared, address));
+             is_local_shared(warp, seen_from_block(warp, Space::shared, address));
     case Space::cluster: return window == kSharedWindow;
     case Space::local: return window == kLocalWindow;
     case Space::param: return window == kParamWindow;
@@ -58,7 +58,7 @@ bool in_space(const Warp& warp, Space space, std::uint64_t address) {
 template <bool kMasked>
 const Op* is_space(const Op* op, Warp& warp) {
   const auto* a = warp.reg<std::uint64_t>(op->a);
-  const Space space = space_of(op);
+  const Space space = op_space(op);
   std::uint32_t bits = 0;
   for_active<kMasked>(
       warp, [&](int i) { bits |= static_cast<std::uint32_t>(in_space(warp, space, a[i])) << i; });

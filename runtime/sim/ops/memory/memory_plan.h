@@ -30,7 +30,7 @@ inline constexpr std::uint32_t kAddress32 = 1 << 4;   ///< the address register 
 inline constexpr std::uint32_t kOrdered = 1 << 5;     ///< acquire, release or stronger
 inline constexpr std::uint32_t kReturnsOld = 1 << 6;  ///< atom, not red
 
-inline ptx::Space space_of(const Op* op) { return static_cast<ptx::Space>(op->flags & kSpaceBits); }
+inline ptx::Space op_space(const Op* op) { return static_cast<ptx::Space>(op->flags & kSpaceBits); }
 
 /// One access of a warp; `bytes` is each lane's size and alignment.
 struct WarpAccess {
@@ -50,7 +50,7 @@ inline void lane_addresses(const Op* op, const Warp& warp, std::uint64_t* out) {
     for (int i = 0; i < kLanes; ++i) out[i] = reg[i] + displacement;
   }
   if (warp.in_cluster) [[unlikely]] {
-    for (int i = 0; i < kLanes; ++i) out[i] = seen_from_block(warp, space_of(op), out[i]);
+    for (int i = 0; i < kLanes; ++i) out[i] = seen_from_block(warp, op_space(op), out[i]);
   }
 }
 
@@ -149,7 +149,7 @@ inline constexpr unsigned kGatherCost = 8;
   std::byte* first = nullptr;
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
-    const LaneAccess one{space_of(op), access.kind, address[i], access.bytes, access.bytes};
+    const LaneAccess one{op_space(op), access.kind, address[i], access.bytes, access.bytes};
     std::byte* const host = locate(op, warp, i, one);
     if (host == nullptr) return nullptr;
     if (first == nullptr) first = host;
@@ -176,7 +176,7 @@ inline constexpr unsigned kGatherCost = 8;
     low = offset < low ? offset : low;
     high = offset > high ? offset : high;
   }
-  const PlanRange range = plan_range(warp, space_of(op), base);
+  const PlanRange range = plan_range(warp, op_space(op), base);
   const std::uint64_t begin = range.begin - static_cast<std::uint64_t>(low);
   const std::uint64_t tail = access.bytes + static_cast<std::uint64_t>(high);
   const bool inside = range.end - range.begin >= tail - static_cast<std::uint64_t>(low) &&
@@ -267,7 +267,7 @@ template <bool kMasked, Form kForm>
   const bool narrow =
       kForm == Form::shared32 || (kForm == Form::any && (op->flags & kAddress32) != 0);
   const std::uint64_t stride =
-      kForm == Form::any && space_of(op) == ptx::Space::local ? warp.local_bytes : 0;
+      kForm == Form::any && op_space(op) == ptx::Space::local ? warp.local_bytes : 0;
   // Plans are of the block's own memory, and of addresses as seen from it.
   constexpr bool kOwnMemory = kForm == Form::shared || kForm == Form::shared32;
   const bool shared = kOwnMemory || (kForm == Form::any && is_shared(site));

@@ -22,7 +22,7 @@ LoweredBlock block(LoweredBlock::End end, std::uint32_t taken, std::uint32_t fal
   return b;
 }
 
-std::size_t place_of(const std::vector<std::uint32_t>& order, std::uint32_t b) {
+std::size_t get_place(const std::vector<std::uint32_t>& order, std::uint32_t b) {
   return static_cast<std::size_t>(std::find(order.begin(), order.end(), b) - order.begin());
 }
 
@@ -50,8 +50,8 @@ TEST_CASE("block order: the loop's blocks stand together, before its exit") {
     const auto order = block_order(function);
     REQUIRE(order.size() == 4);
     CHECK(order.front() == 0);
-    CHECK(place_of(order, 3) < place_of(order, 2));
-    CHECK(place_of(order, 1) < place_of(order, 3));
+    CHECK(get_place(order, 3) < get_place(order, 2));
+    CHECK(get_place(order, 1) < get_place(order, 3));
   }
 }
 

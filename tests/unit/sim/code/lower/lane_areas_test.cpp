@@ -43,12 +43,12 @@ TEST_CASE("lane areas: a device function begins with its parameters and its resu
 
 TEST_CASE("lane areas: each variable of a call has one area, padded to 16 bytes a lane") {
   AreasOf device(0);
-  const std::uint32_t second = device.areas.of_variable(1);
+  const std::uint32_t second = device.areas.variable_area(1);
   CHECK(second == 2);
   CHECK(device.areas.at(second).bytes == 20);
   CHECK(device.areas.at(second).stride == 32);
-  CHECK(device.areas.of_variable(0) == 3);
-  CHECK(device.areas.of_variable(1) == second);
+  CHECK(device.areas.variable_area(0) == 3);
+  CHECK(device.areas.variable_area(1) == second);
   CHECK(device.areas.at(device.areas.add(0)).stride == 16);
 }
 
@@ -65,7 +65,7 @@ TEST_CASE("lane areas: parameters, results and variables have places, other symb
   CHECK(result->area == kReturnArea);
   const auto variable = device.areas.place(device.named(SymbolKind::variable, 1));
   REQUIRE(variable);
-  CHECK(variable->area == device.areas.of_variable(1));
+  CHECK(variable->area == device.areas.variable_area(1));
   CHECK_FALSE(device.areas.place(device.named(SymbolKind::variable, 2)));
   CHECK_FALSE(kernel.areas.place(kernel.named(SymbolKind::parameter, 0)));
   CHECK(kernel.areas.place(kernel.named(SymbolKind::variable, 0)));

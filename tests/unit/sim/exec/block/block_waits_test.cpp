@@ -69,20 +69,20 @@ TEST_CASE("block waits: a warp's slice is idle where it yields soon in a loop th
   warp.schedule = &schedule;
   warp.may_wait = true;
   warp.executed = 100;
-  CHECK(waits.kind_of_slice(warp, WarpStatus::yielded) == RoundKind::idle);
+  CHECK(waits.slice_kind(warp, WarpStatus::yielded) == RoundKind::idle);
   warp.executed += 1 << 20;
-  CHECK(waits.kind_of_slice(warp, WarpStatus::yielded) == RoundKind::work);
+  CHECK(waits.slice_kind(warp, WarpStatus::yielded) == RoundKind::work);
   warp.executed += 100;
   warp.may_wait = false;
-  CHECK(waits.kind_of_slice(warp, WarpStatus::yielded) == RoundKind::work);
+  CHECK(waits.slice_kind(warp, WarpStatus::yielded) == RoundKind::work);
   schedule.count = 2;
   schedule.splits[0].state = schedule.splits[1].state = SplitState::barrier;
-  CHECK(waits.kind_of_slice(warp, WarpStatus::waiting) == RoundKind::plain);
+  CHECK(waits.slice_kind(warp, WarpStatus::waiting) == RoundKind::plain);
   schedule.splits[1].state = SplitState::sync;
-  CHECK(waits.kind_of_slice(warp, WarpStatus::waiting) == RoundKind::work);
+  CHECK(waits.slice_kind(warp, WarpStatus::waiting) == RoundKind::work);
   // The next block begins anew.
   waits.begin(1);
   warp.may_wait = true;
   warp.executed = 32000;
-  CHECK(waits.kind_of_slice(warp, WarpStatus::yielded) == RoundKind::idle);
+  CHECK(waits.slice_kind(warp, WarpStatus::yielded) == RoundKind::idle);
 }
