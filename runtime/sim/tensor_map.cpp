@@ -58,20 +58,20 @@ constexpr Field corner_field(int rank, std::uint32_t i, bool is_upper) {
 }
 constexpr int kStrideUnit = 4;  ///< strides count 16 bytes
 
-constexpr std::uint64_t mask_of(const Field& field) { return (std::uint64_t{1} << field.bits) - 1; }
+constexpr std::uint64_t bitmask(const Field& field) { return (std::uint64_t{1} << field.bits) - 1; }
 
 void put(std::byte* bytes, const Field& field, std::uint64_t value) {
   std::uint32_t word = 0;
   std::memcpy(&word, bytes + field.word, sizeof word);
-  word &= ~static_cast<std::uint32_t>(mask_of(field) << field.shift);
-  word |= static_cast<std::uint32_t>((value & mask_of(field)) << field.shift);
+  word &= ~static_cast<std::uint32_t>(bitmask(field) << field.shift);
+  word |= static_cast<std::uint32_t>((value & bitmask(field)) << field.shift);
   std::memcpy(bytes + field.word, &word, sizeof word);
 }
 
 std::uint64_t get(const std::byte* bytes, const Field& field) {
   std::uint32_t word = 0;
   std::memcpy(&word, bytes + field.word, sizeof word);
-  return word >> field.shift & mask_of(field);
+  return word >> field.shift & bitmask(field);
 }
 
 /// The signed number in a field.
@@ -171,8 +171,8 @@ std::array<std::uint32_t, 2> replace_tensor_map_field(std::byte* bytes, TensorMa
                                                       std::uint32_t dimension,
                                                       std::uint64_t value) noexcept {
   constexpr std::uint64_t kTf32 = 11, kNumberBehind = 4;  // in the manual's order of types
-  const auto replace = [bytes](const Field& place, std::uint64_t with) {
-    put(bytes, place, with);
+  const auto replace = [bytes](const Field& place, std::uint64_t word) {
+    put(bytes, place, word);
     return std::array{place.word, static_cast<std::uint32_t>(kTensorMapBytes)};
   };
   switch (field) {

@@ -126,10 +126,9 @@ template <Loop kLoop, bool kSumFirst, typename T>
 #pragma GCC unroll 2
   for (int i = 0; i < kLanes; i += 16) {
     const __m512i sum = _mm512_add_epi32(_mm512_load_si512(a + i), _mm512_load_si512(b + i));
-    const __m512i with = _mm512_load_si512(other + i);
+    const __m512i rhs = _mm512_load_si512(other + i);
     _mm512_store_si512(d + i, sum);
-    bits |= (kSumFirst ? test_vectors<kLoop, T>(sum, with) : test_vectors<kLoop, T>(with, sum))
-            << i;
+    bits |= (kSumFirst ? test_vectors<kLoop, T>(sum, rhs) : test_vectors<kLoop, T>(rhs, sum)) << i;
   }
   return bits;
 #else
@@ -163,7 +162,7 @@ struct LoopHandlers {
   OpFn plain = nullptr, branch = nullptr, step = nullptr;
 };
 template <Loop kLoop, typename T, bool kFlush>
-constexpr LoopHandlers handlers_of() {
+constexpr LoopHandlers make_handlers() {
   LoopHandlers handlers{call_test<kLoop, T, kFlush>, setp_plain<kLoop, T, kFlush>};
   // The usual types of loop counters and bounds.
   if constexpr (sizeof(T) >= 4 && !kFlush && kLoop != Loop::ordered)
@@ -178,14 +177,14 @@ constexpr LoopHandlers handlers_of() {
 using TypeTests = std::array<LoopHandlers, kLoops>;
 template <typename T, bool kFlush>
 constexpr TypeTests float_tests() {
-  return {handlers_of<Loop::equal, T, kFlush>(), handlers_of<Loop::less, T, kFlush>(),
-          handlers_of<Loop::less_equal, T, kFlush>(), handlers_of<Loop::apart, T, kFlush>(),
-          handlers_of<Loop::ordered, T, kFlush>()};
+  return {make_handlers<Loop::equal, T, kFlush>(), make_handlers<Loop::less, T, kFlush>(),
+          make_handlers<Loop::less_equal, T, kFlush>(), make_handlers<Loop::apart, T, kFlush>(),
+          make_handlers<Loop::ordered, T, kFlush>()};
 }
 template <typename T>
 constexpr TypeTests integer_tests() {
-  return {handlers_of<Loop::equal, std::make_unsigned_t<T>, false>(),
-          handlers_of<Loop::less, T, false>()};
+  return {make_handlers<Loop::equal, std::make_unsigned_t<T>, false>(),
+          make_handlers<Loop::less, T, false>()};
 }
 constexpr TypeTests kTests[] = {
     integer_tests<std::uint16_t>(), integer_tests<std::int16_t>(),  integer_tests<std::uint32_t>(),
@@ -207,9 +206,9 @@ std::uint32_t test_and_combine(const Op* op, const Warp& warp, std::uint32_t* q)
   *q = ~bits;
   const auto how = static_cast<BoolOp>(op->flags >> kBoolShift & 7);
   if (how == BoolOp::none) return bits;
-  const std::uint32_t with = warp.pred(op->c);
-  *q = combine(how, *q, with);
-  return combine(how, bits, with);
+  const std::uint32_t rhs = warp.pred(op->c);
+  *q = combine(how, *q, rhs);
+  return combine(how, bits, rhs);
 }
 
 /// p = test BOOL c, q = !test BOOL c, for full warps too.

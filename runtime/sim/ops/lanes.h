@@ -46,7 +46,7 @@ __extension__ using Uint128 = unsigned __int128;
 
 /// The integer of so many bytes.
 template <std::size_t kBytes, bool kSigned = false>
-using IntegerOf = std::tuple_element_t<
+using SizedInteger = std::tuple_element_t<
     2 * std::countr_zero(kBytes) + (kSigned ? 1 : 0),
     std::tuple<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
                std::uint64_t, std::int64_t, Uint128, Int128>>;
@@ -90,7 +90,7 @@ inline std::uint32_t pack_mask(const T* flags) {
 /// Bit i = f(a[i], b[i]).
 template <typename T, typename F>
 inline std::uint32_t compare_lanes(const T* a, const T* b, F f) {
-  using Flag = IntegerOf<sizeof(T), true>;
+  using Flag = SizedInteger<sizeof(T), true>;
   alignas(64) Flag flags[kLanes];
   KW_LANES for (int i = 0; i < kLanes; ++i) flags[i] = f(a[i], b[i]) ? Flag{-1} : Flag{0};
   return pack_mask(flags);
@@ -171,7 +171,7 @@ template <typename T>
 
 template <OpFn kRun, typename D>
 const Op* masked_run(const Op* op, Warp& warp) {
-  return run_and_restore<IntegerOf<sizeof(D)>>(op, warp, kRun);
+  return run_and_restore<SizedInteger<sizeof(D)>>(op, warp, kRun);
 }
 
 /// The handler with its restoring masked one; D is the type of register d's lanes.

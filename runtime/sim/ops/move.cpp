@@ -74,8 +74,8 @@ const Op* parts(const Op* op, Warp& warp) {
   for (int k = 0; k < kCount; ++k) {
     E* part = warp.reg<E>(list[k]);
     for_active<kMasked>(warp, [=](int i) {
-      E& of_whole = whole[kCount * i + k];
-      (kPacks ? of_whole : part[i]) = kPacks ? part[i] : of_whole;
+      E& whole_element = whole[kCount * i + k];
+      (kPacks ? whole_element : part[i]) = kPacks ? part[i] : whole_element;
     });
   }
   return op + 1;

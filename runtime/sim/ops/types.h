@@ -10,7 +10,7 @@ namespace kernwright::sim::KW_SIM_NS {
 
 /// Unsigned, at least 32 bits wide: arithmetic in it wraps and never promotes to int.
 template <typename T>
-using Wrapping = IntegerOf<sizeof(T) == 8 ? 8 : 4>;
+using Wrapping = SizedInteger<sizeof(T) == 8 ? 8 : 4>;
 
 /// Calls f.operator()<T>() with the unsigned type as wide as `type` (possibly a floating one);
 /// nulls for others.
@@ -51,12 +51,12 @@ inline unsigned holds_for(ptx::Compare compare) {
 }
 
 /// The result of a comparison together with a predicate.
-inline std::uint32_t combine(ptx::BoolOp how, std::uint32_t bits, std::uint32_t with) {
+inline std::uint32_t combine(ptx::BoolOp how, std::uint32_t bits, std::uint32_t rhs) {
   using ptx::BoolOp;
   switch (how) {
-    case BoolOp::and_: return bits & with;
-    case BoolOp::or_: return bits | with;
-    case BoolOp::xor_: return bits ^ with;
+    case BoolOp::and_: return bits & rhs;
+    case BoolOp::or_: return bits | rhs;
+    case BoolOp::xor_: return bits ^ rhs;
     default: return bits;
   }
 }

@@ -60,7 +60,7 @@ OpPair vote_pair(std::uint32_t flags) {
 
 /// The lanes with `value`, active or not.
 template <typename T>
-std::uint32_t lanes_with(const T* values, T value) {
+std::uint32_t find_equal_lanes(const T* values, T value) {
   std::uint32_t same = 0;
   for (int i = 0; i < kLanes; ++i) same |= static_cast<std::uint32_t>(values[i] == value) << i;
   return same;
@@ -78,7 +78,7 @@ const Op* match(const Op* op, Warp& warp) {
   alignas(64) std::uint32_t found[kLanes] = {};
   std::uint32_t all = 0;
   for (std::uint32_t rest = warp.mask; rest != 0;) {  // one value after the other
-    const std::uint32_t equal = lanes_with(values, values[std::countr_zero(rest)]);
+    const std::uint32_t equal = find_equal_lanes(values, values[std::countr_zero(rest)]);
     for (std::uint32_t m = rest & equal; m != 0; m &= m - 1) {
       const int i = std::countr_zero(m);
       const std::uint32_t group = members[i], same = equal & group;
@@ -148,11 +148,11 @@ const Op* redux(const Op* op, Warp& warp) {
   auto* d = warp.reg<std::uint32_t>(op->d);
   std::uint32_t group = 0, result = 0;
   for_active<true>(warp, [&](int i) {
-    const std::uint32_t own = members[i] | std::uint32_t{1} << i;
-    if (own != group) {  // one reduction for lanes that name the same members
-      group = own;
-      result = values[std::countr_zero(own)];
-      for (std::uint32_t m = own & (own - 1); m != 0; m &= m - 1)
+    const std::uint32_t members_mask = members[i] | std::uint32_t{1} << i;
+    if (members_mask != group) {  // one reduction for lanes that name the same members
+      group = members_mask;
+      result = values[std::countr_zero(members_mask)];
+      for (std::uint32_t m = members_mask & (members_mask - 1); m != 0; m &= m - 1)
         result = F{}(result, values[std::countr_zero(m)]);
     }
     d[i] = result;

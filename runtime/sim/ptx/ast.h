@@ -72,7 +72,7 @@ struct Operand {
   bool negated = false;
   bool is_destination = false;  ///< the instruction writes it (also set on a vector's elements)
   bool unbraced = false;        ///< a vector by its name alone
-  bool with_predicate = false;  ///< of a vector: its last element is the predicate of {d...}|p
+  bool has_predicate = false;   ///< of a vector: its last element is the predicate of {d...}|p
   bool bare = false;            ///< of an address: its one coordinate has no braces
   SymbolKind symbol_kind = SymbolKind::none;
   Type type = Type::none;  ///< as which the instruction reads or writes it; none = not typed

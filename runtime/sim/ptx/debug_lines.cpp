@@ -13,7 +13,7 @@ namespace kernwright::sim::ptx {
 namespace {
 
 /// The quote at the end of the string begun at `open`: none behind a backslash counts.
-std::size_t end_of_string(std::string_view line, std::size_t open) {
+std::size_t find_string_end(std::string_view line, std::size_t open) {
   if (open == std::string_view::npos) return open;
   for (std::size_t i = open + 1; i < line.size(); ++i) {
     if (line[i] == '"') return i;
@@ -60,7 +60,7 @@ void collect_files(Module& module) {
     const std::string_view line = text.substr(at, text.find('\n', at) - at);
     const std::size_t number = line.find_first_of("0123456789");
     const std::size_t open = line.find('"');
-    const std::size_t close = end_of_string(line, open);
+    const std::size_t close = find_string_end(line, open);
     if (number == std::string_view::npos || open == std::string_view::npos || number > open ||
         close == std::string_view::npos) {
       continue;
@@ -171,7 +171,7 @@ bool is_toolkit_file(std::string_view path) noexcept {
   for (const std::string_view folder : {"/cub/cub/", "/thrust/thrust/", "/libcudacxx/include/"}) {
     if (path.find(folder) != std::string_view::npos) return true;
   }
-  bool of_toolkit = false;
+  bool is_toolkit = false;
   for (std::size_t begin = 0; begin < path.size();) {
     const std::size_t end = path.find('/', begin);
     if (end == std::string_view::npos) break;
@@ -180,9 +180,9 @@ bool is_toolkit_file(std::string_view path) noexcept {
     if (is_bundle(folder) && (is_library(rest) || is_device_header(rest) || is_plain_header(rest)))
       return true;
     if ((folder == "include" || folder == "cccl") &&
-        (is_library(rest) || is_device_header(rest) || (of_toolkit && is_plain_header(rest))))
+        (is_library(rest) || is_device_header(rest) || (is_toolkit && is_plain_header(rest))))
       return true;
-    of_toolkit |= folder == "targets" || folder == "cuda" || is_numbered(folder, "cuda-");
+    is_toolkit |= folder == "targets" || folder == "cuda" || is_numbered(folder, "cuda-");
     begin = end + 1;
   }
   return false;

@@ -46,7 +46,7 @@ bool fits(const IsaRow& row, std::string_view name) {
 
 std::span<const ManualEntry> manual_entries() noexcept { return kEntries; }
 
-std::vector<const IsaRow*> rows_of(const ManualEntry& entry) {
+std::vector<const IsaRow*> find_rows(const ManualEntry& entry) {
   std::vector<const IsaRow*> rows;
   for (const IsaRow& row : isa_rows()) {
     if (fits(row, entry.name)) rows.push_back(&row);
@@ -54,7 +54,7 @@ std::vector<const IsaRow*> rows_of(const ManualEntry& entry) {
   return rows;
 }
 
-const ManualEntry* entry_of(const IsaRow& row) {
+const ManualEntry* find_entry(const IsaRow& row) {
   const ManualEntry* best = nullptr;
   for (const ManualEntry& entry : kEntries) {
     if (!fits(row, entry.name)) continue;
@@ -70,7 +70,7 @@ std::string_view refusal_reason(std::string_view opcode) {
   as_row.modifiers = opcode.substr(dot);
   const ManualEntry* best = nullptr;
   for (const ManualEntry& entry : kEntries) {
-    if (entry.reason.empty() || !fits(as_row, entry.name) || !rows_of(entry).empty()) continue;
+    if (entry.reason.empty() || !fits(as_row, entry.name) || !find_rows(entry).empty()) continue;
     if (best == nullptr || entry.name.size() > best->name.size()) best = &entry;
   }
   return best != nullptr ? best->reason : std::string_view();

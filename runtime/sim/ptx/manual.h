@@ -18,10 +18,10 @@ struct ManualEntry {
 std::span<const ManualEntry> manual_entries() noexcept;
 
 /// The rows of the name: same stem, and a pattern with its words in their order.
-std::vector<const IsaRow*> rows_of(const ManualEntry& entry);
+std::vector<const IsaRow*> find_rows(const ManualEntry& entry);
 
 /// The longest name for the row; null if the manual has none.
-const ManualEntry* entry_of(const IsaRow& row);
+const ManualEntry* find_entry(const IsaRow& row);
 
 /// The reason for refusing `opcode`, which has no row in the table; empty if the manual lacks it
 /// too.

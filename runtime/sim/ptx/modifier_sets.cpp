@@ -36,7 +36,7 @@ constexpr Word wgmma_shape(std::string_view text, unsigned n, unsigned power) {
       KW_WIDTH(208, k, power), KW_WIDTH(216, k, power), KW_WIDTH(224, k, power),                 \
       KW_WIDTH(232, k, power), KW_WIDTH(240, k, power), KW_WIDTH(248, k, power),                 \
       KW_WIDTH(256, k, power)
-#define KW_WIDTHS_OF_INTEGERS(k, power)                                                          \
+#define KW_INTEGER_WIDTHS(k, power)                                                              \
   KW_WIDTH(8, k, power), KW_WIDTH(16, k, power), KW_WIDTH(24, k, power), KW_WIDTH(32, k, power), \
       KW_WIDTH(48, k, power), KW_WIDTH(64, k, power), KW_WIDTH(80, k, power),                    \
       KW_WIDTH(96, k, power), KW_WIDTH(112, k, power), KW_WIDTH(128, k, power),                  \
@@ -49,7 +49,7 @@ constexpr Word wgmma_shape(std::string_view text, unsigned n, unsigned power) {
 #undef KW_SET
 #undef KW_WIDTH
 #undef KW_WIDTHS
-#undef KW_WIDTHS_OF_INTEGERS
+#undef KW_INTEGER_WIDTHS
 
 constexpr std::array kSets{
 #define KW_SET(name, ...) NamedSet{#name, kSet_##name},

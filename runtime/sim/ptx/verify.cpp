@@ -58,7 +58,7 @@ class Verifier {
       case Shape::fixed_vector:
         if (spec.length == OperandSpec::kOffsets && operand.kind != OperandKind::vector)
           return "offsets in braces are needed";
-        return check_vector(operand, spec, type, length_of(spec));
+        return check_vector(operand, spec, type, vector_length(spec));
       default: return check_scalar(operand, spec, type);
     }
   }
@@ -70,7 +70,7 @@ class Verifier {
     operand = only;
   }
 
-  std::size_t length_of(const OperandSpec& spec) const {
+  std::size_t vector_length(const OperandSpec& spec) const {
     if (spec.length == OperandSpec::kOffsets) return instruction_.modifiers.vector - 2u;
     if (spec.length == OperandSpec::kAxes) return texture_axes();
     return spec.length == OperandSpec::kAccumulators ? accumulators() : spec.length;
@@ -143,8 +143,8 @@ class Verifier {
       if (length != 1) return format("a vector of {} elements is needed", length);
       return check_scalar(operand, spec, type);
     }
-    if (operand.with_predicate && !spec.pair) return "no predicate stands beside a vector here";
-    const std::size_t elements = operand.elements.size() - (operand.with_predicate ? 1 : 0);
+    if (operand.has_predicate && !spec.pair) return "no predicate stands beside a vector here";
+    const std::size_t elements = operand.elements.size() - (operand.has_predicate ? 1 : 0);
     if (elements != length) {
       return format("a vector of {} elements is needed, not {}", length, elements);
     }
@@ -157,14 +157,14 @@ class Verifier {
     part.pair = false;
     for (std::size_t i = 0; i < operand.elements.size(); ++i) {
       Operand& element = operand.elements[i];
-      const Type own = i == length ? Type::pred : type;
+      const Type got = i == length ? Type::pred : type;
       // For loaded or stored vectors of floats ptxas checks only the size.
       const bool by_size = spec.shape == OperandSpec::Shape::vector && spec.wider &&
-                           element.kind == OperandKind::reg && class_id(own) == TypeClass::floating;
-      const Type as = !by_size ? own : bits(own) == 32 ? Type::b32 : Type::b64;
+                           element.kind == OperandKind::reg && class_id(got) == TypeClass::floating;
+      const Type as = !by_size ? got : bits(got) == 32 ? Type::b32 : Type::b64;
       std::string wrong = check_scalar(element, part, as);
       if (!wrong.empty()) return wrong;
-      element.type = own;
+      element.type = got;
     }
     return {};
   }

@@ -24,7 +24,7 @@ std::uint32_t narrow_addresses(const ptx::Instruction& instruction, const Operan
   return narrow;
 }
 
-BulkForm::Kind kind_of(const ptx::Instruction& instruction) {
+BulkForm::Kind bulk_kind(const ptx::Instruction& instruction) {
   const ptx::Modifiers& modifiers = instruction.modifiers;
   const bool tensor =
       !instruction.operands[0].elements.empty() ||
@@ -65,7 +65,7 @@ OpPair select_copy(const ptx::Instruction& instruction, const OperandWidths& wid
 
 OpPair select_bulk(const ptx::Instruction& instruction, const OperandWidths& widths) {
   switch (instruction.row->handler) {
-    case Handler::cp_bulk: return select_copy(instruction, widths, kind_of(instruction));
+    case Handler::cp_bulk: return select_copy(instruction, widths, bulk_kind(instruction));
     case Handler::cp_bulk_group:
       if (instruction.modifiers.verb == Verb::commit_group) return {bulk_commit, bulk_commit};
       return {bulk_wait, bulk_wait};

@@ -26,7 +26,7 @@ const Op* map_address(const Op* op, Warp& warp) {
 
 /// getctarank: the rank of the block with this address in its shared memory.
 template <typename T>
-const Op* rank_of_address(const Op* op, Warp& warp) {
+const Op* address_rank(const Op* op, Warp& warp) {
   const T* a = warp.reg<T>(op->a);
   write_lanes<true, std::uint32_t>(warp, op->d, [=](int i) {
     return static_cast<std::uint32_t>(a[i] >> kRankShift & kRankMask);
@@ -42,8 +42,8 @@ OpPair select_cluster(const ptx::Instruction& instruction, const OperandWidths& 
       if (widths[0] == 4) return {map_address<std::uint32_t>, map_address<std::uint32_t>};
       return {map_address<std::uint64_t>, map_address<std::uint64_t>};
     case Handler::getctarank:
-      if (widths[1] == 4) return {rank_of_address<std::uint32_t>, rank_of_address<std::uint32_t>};
-      return {rank_of_address<std::uint64_t>, rank_of_address<std::uint64_t>};
+      if (widths[1] == 4) return {address_rank<std::uint32_t>, address_rank<std::uint32_t>};
+      return {address_rank<std::uint64_t>, address_rank<std::uint64_t>};
     case Handler::barrier_cluster:
       if (instruction.modifiers.arrive) return {cluster_arrive, cluster_arrive};
       return {cluster_wait, cluster_wait};

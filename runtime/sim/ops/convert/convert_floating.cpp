@@ -114,8 +114,8 @@ const Op* convert_any_floating(const Op* op, Warp& warp) {
     if (flags.saturates) x = clamp_unit(x);
     std::uint64_t bits = encode_floating(x, flags.result, flags.rounding, flags.finish());
     if (keeps_nan && x != x) {
-      bits = with_format(flags.result,
-                         [&]<typename Format>() { return numeric::narrow_nan<Format>(x); });
+      bits = visit_format(flags.result,
+                          [&]<typename Format>() { return numeric::narrow_nan<Format>(x); });
     }
     if (flags.flushes && flags.result == Type::f32 && (bits & 0x7f800000u) == 0) {
       bits &= 0x80000000u;

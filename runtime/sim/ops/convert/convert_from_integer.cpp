@@ -33,7 +33,7 @@ const Op* convert_any_from_integer(const Op* op, Warp& warp) {
       magnitude = negative || magnitude == 0 ? 0 : 1;
       negative = false;
     }
-    const std::uint64_t bits = with_format(flags.result, [&]<typename Format>() {
+    const std::uint64_t bits = visit_format(flags.result, [&]<typename Format>() {
       return numeric::encode_integer<Format>(negative, magnitude, flags.rounding);
     });
     store_lane(warp, op->d, flags.result_bytes(), i, bits);
@@ -50,8 +50,8 @@ OpPair select_convert_from_integer(const ptx::Instruction& inst, const OperandWi
   if (!is_floating(to) || integer_type(from).bits == 0) return {};
   const bool single_or_double = to == ptx::Type::f32 || to == ptx::Type::f64;
   if (single_or_double && mods.rounding == ptx::Rounding::rn && !mods.sat) {
-    return with_integer(integer_type(from),
-                        [&]<typename I>() { return nearest_from<I>(to, widths[1]); });
+    return visit_integer(integer_type(from),
+                         [&]<typename I>() { return nearest_from<I>(to, widths[1]); });
   }
   return convert_pair(convert_any_from_integer, inst, widths);
 }

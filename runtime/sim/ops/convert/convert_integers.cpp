@@ -9,8 +9,8 @@ template <typename D, typename S>
 OpPair select_extend(int bits, bool is_signed) {
   constexpr std::size_t kBoth = std::min(sizeof(D), sizeof(S));
   const auto from = [&]<std::size_t kBytes>() {
-    return is_signed ? unary_pair<As<IntegerOf<kBytes, true>>, D, S>()
-                     : unary_pair<As<IntegerOf<kBytes>>, D, S>();
+    return is_signed ? unary_pair<As<SizedInteger<kBytes, true>>, D, S>()
+                     : unary_pair<As<SizedInteger<kBytes>>, D, S>();
   };
   if (bits >= static_cast<int>(8 * kBoth)) {
     is_signed = is_signed && sizeof(D) > sizeof(S);

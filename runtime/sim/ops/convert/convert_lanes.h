@@ -25,22 +25,22 @@ inline IntegerType integer_type(ptx::Type type) {
 
 /// f.operator()<I>() with an integer of 8 to 64 bits.
 template <typename F>
-auto with_integer(IntegerType type, F f) {
-  const auto with_bytes = [&]<std::size_t kBytes>() {
-    return type.is_signed ? f.template operator()<IntegerOf<kBytes, true>>()
-                          : f.template operator()<IntegerOf<kBytes>>();
+auto visit_integer(IntegerType type, F f) {
+  const auto call_width = [&]<std::size_t kBytes>() {
+    return type.is_signed ? f.template operator()<SizedInteger<kBytes, true>>()
+                          : f.template operator()<SizedInteger<kBytes>>();
   };
   switch (type.bits) {
-    case 8: return with_bytes.template operator()<1>();
-    case 16: return with_bytes.template operator()<2>();
-    case 32: return with_bytes.template operator()<4>();
-    default: return with_bytes.template operator()<8>();
+    case 8: return call_width.template operator()<1>();
+    case 16: return call_width.template operator()<2>();
+    case 32: return call_width.template operator()<4>();
+    default: return call_width.template operator()<8>();
   }
 }
 
 /// f.operator()<Format>() with the format of a floating type or of the elements of a packed one.
 template <typename F>
-std::uint64_t with_format(ptx::Type type, F f) {
+std::uint64_t visit_format(ptx::Type type, F f) {
   switch (type) {
     case ptx::Type::f16:
     case ptx::Type::f16x2: return f.template operator()<numeric::F16>();
@@ -132,7 +132,7 @@ inline double load_floating(const Warp& warp, std::uint32_t offset, ptx::Type ty
 /// The encoding of `value` in a floating type, rounded once.
 inline std::uint64_t encode_floating(double value, ptx::Type type, ptx::Rounding mode,
                                      numeric::Finish finish) {
-  return with_format(type, [&]<typename Format>() {
+  return visit_format(type, [&]<typename Format>() {
     return std::is_same_v<Format, numeric::F64> ? std::bit_cast<std::uint64_t>(value)
                                                 : numeric::encode<Format>(value, mode, finish);
   });

@@ -51,7 +51,7 @@ const Op* convert_any_to_integer(const Op* op, Warp& warp) {
   for_active<true>(warp, [&](int i) {
     const double x = load_floating(warp, op->a, flags.source, flags.flushes, i);
     const double rounded = round_lane(x, flags.rounding);
-    const std::uint64_t bits = with_integer(to, [&]<typename I>() {
+    const std::uint64_t bits = visit_integer(to, [&]<typename I>() {
       const I value = flags.source == ptx::Type::f64 ? numeric::to_integer<I, true>(rounded)
                                                      : numeric::to_integer<I, false>(rounded);
       return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));

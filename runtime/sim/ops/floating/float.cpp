@@ -13,13 +13,13 @@ using DivideApproximately = decltype([]<typename T>(T a, T b) {
 });
 
 template <typename T>
-using BitsOf = IntegerOf<sizeof(T)>;
+using FloatBits = SizedInteger<sizeof(T)>;
 template <typename T>
-constexpr BitsOf<T> kSign = BitsOf<T>{1} << (8 * sizeof(T) - 1);
+constexpr FloatBits<T> kSign = FloatBits<T>{1} << (8 * sizeof(T) - 1);
 
 template <typename T>
-BitsOf<T> bits_of(T x) {
-  return std::bit_cast<BitsOf<T>>(x);
+FloatBits<T> float_bits(T x) {
+  return std::bit_cast<FloatBits<T>>(x);
 }
 
 /// An H200's result for a NaN in abs and neg, left open by the PTX manual: the canonical NaN of
@@ -27,21 +27,21 @@ BitsOf<T> bits_of(T x) {
 template <typename T>
 T not_signed(T nan, T number) {
   if constexpr (sizeof(T) == 8) {
-    const T quiet = std::bit_cast<T>(bits_of(nan) | BitsOf<T>{1} << 51);
+    const T quiet = std::bit_cast<T>(float_bits(nan) | FloatBits<T>{1} << 51);
     return nan != nan ? quiet : number;
   } else {
-    return nan != nan ? std::bit_cast<T>(BitsOf<T>{0x7fffffff}) : number;
+    return nan != nan ? std::bit_cast<T>(FloatBits<T>{0x7fffffff}) : number;
   }
 }
 
 using Absolute = decltype([]<typename T>(T a) {
-  return not_signed(a, std::bit_cast<T>(bits_of(a) & ~kSign<T>));
+  return not_signed(a, std::bit_cast<T>(float_bits(a) & ~kSign<T>));
 });
 using Negate = decltype([]<typename T>(T a) {
-  return not_signed(a, std::bit_cast<T>(bits_of(a) ^ kSign<T>));
+  return not_signed(a, std::bit_cast<T>(float_bits(a) ^ kSign<T>));
 });
 using CopySign = decltype([]<typename T>(T a, T b) {
-  return std::bit_cast<T>((bits_of(b) & ~kSign<T>) | (bits_of(a) & kSign<T>));
+  return std::bit_cast<T>((float_bits(b) & ~kSign<T>) | (float_bits(a) & kSign<T>));
 });
 
 /// min and max: -0 is less than +0; one NaN gives the other operand, or NaN with .NaN. With
@@ -51,9 +51,9 @@ struct Extremum {
   template <typename T>
   T operator()(T a, T b) const {
     if constexpr (kXorSign) {
-      const BitsOf<T> sign = (bits_of(a) ^ bits_of(b)) & kSign<T>;
+      const FloatBits<T> sign = (float_bits(a) ^ float_bits(b)) & kSign<T>;
       const T r = choose(Absolute{}(a), Absolute{}(b));
-      return r != r ? r : std::bit_cast<T>(bits_of(r) | sign);
+      return r != r ? r : std::bit_cast<T>(float_bits(r) | sign);
     }
     return choose(a, b);
   }
@@ -63,11 +63,11 @@ struct Extremum {
   static T choose(T a, T b) {
     const bool a_is_nan = a != a, b_is_nan = b != b;
     // Equal values differ at most in the sign of zero.
-    const BitsOf<T> x = bits_of(a), y = bits_of(b);
+    const FloatBits<T> x = float_bits(a), y = float_bits(b);
     const T same = std::bit_cast<T>(kMax ? x & y : x | y);
     const T ordered = a == b ? same : ((a < b) != kMax ? a : b);
-    const T with_nan = a_is_nan ? (kNan ? a : b) : (b_is_nan ? (kNan ? b : a) : ordered);
-    return with_nan;
+    const T propagated = a_is_nan ? (kNan ? a : b) : (b_is_nan ? (kNan ? b : a) : ordered);
+    return propagated;
   }
 };
 
@@ -94,11 +94,11 @@ OpPair sign_pair(const ptx::Modifiers& mods) {
 enum class Property : std::uint8_t { finite = 1, infinite, number, notanumber, normal, subnormal };
 
 template <typename T>
-bool has_property(Property property, BitsOf<T> bits) {
+bool has_property(Property property, FloatBits<T> bits) {
   constexpr int kMantissa = sizeof(T) == 8 ? 52 : 23;
-  constexpr BitsOf<T> kInfinity =
-      (BitsOf<T>{1} << (8 * sizeof(T) - 1)) - (BitsOf<T>{1} << kMantissa);
-  const BitsOf<T> magnitude = bits & ~kSign<T>;
+  constexpr FloatBits<T> kInfinity =
+      (FloatBits<T>{1} << (8 * sizeof(T) - 1)) - (FloatBits<T>{1} << kMantissa);
+  const FloatBits<T> magnitude = bits & ~kSign<T>;
   switch (property) {
     case Property::finite: return magnitude < kInfinity;
     case Property::infinite: return magnitude == kInfinity;
@@ -113,7 +113,7 @@ bool has_property(Property property, BitsOf<T> bits) {
 /// Op::flags is the Property. For full warps too.
 template <typename T>
 const Op* testp(const Op* op, Warp& warp) {
-  const auto* a = warp.reg<BitsOf<T>>(op->a);
+  const auto* a = warp.reg<FloatBits<T>>(op->a);
   std::uint32_t bits = 0;
   for (int i = 0; i < kLanes; ++i) {
     const bool holds = has_property<T>(static_cast<Property>(op->flags), a[i]);

@@ -28,7 +28,7 @@ double horner(double x, double p, More... next) {
 }
 
 /// 2^x for |x| <= 1000.
-inline double exp2_of(double x) {
+inline double approximate_exp2(double x) {
   const double shifted = x + kRound;
   const double n = shifted - kRound;
   const double t = (x - n) * 0x1.62e42fefa39efp-1;  // ln 2
@@ -40,7 +40,7 @@ inline double exp2_of(double x) {
 
 struct Exp2 {
   float operator()(float x) const {
-    const double r = exp2_of(limit(x, 400.0));
+    const double r = approximate_exp2(limit(x, 400.0));
     return x != x ? x : static_cast<float>(r);
   }
 };
@@ -92,7 +92,7 @@ struct HyperbolicTangent {
     const double wide = limit(x, 20.0);
     const double z = wide * wide;
     const double near = wide * (1.0 + z * (-1.0 / 3 + z * (2.0 / 15 - z * (17.0 / 315))));
-    const double e = exp2_of(wide * 0x1.71547652b82fep1);  // 2 / ln 2: e^(2x)
+    const double e = approximate_exp2(wide * 0x1.71547652b82fep1);  // 2 / ln 2: e^(2x)
     const double far = (e - 1.0) / (e + 1.0);
     const double r = z < 0.0025 ? near : far;
     return x != x ? x : static_cast<float>(r);

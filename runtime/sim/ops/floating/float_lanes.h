@@ -144,7 +144,7 @@ inline constexpr int kInputs = std::is_invocable_v<F, float>          ? 1
                                                                       : 3;
 
 template <typename F, typename T, typename Run>
-[[gnu::always_inline]] inline auto with_inputs(const T& a, const T& b, const T& c, Run run) {
+[[gnu::always_inline]] inline auto visit_inputs(const T& a, const T& b, const T& c, Run run) {
   if constexpr (kInputs<F> == 1) return run(a);
   if constexpr (kInputs<F> == 2) return run(a, b);
   if constexpr (kInputs<F> == 3) return run(a, b, c);
@@ -169,7 +169,7 @@ inline double flush_result(double result, T...) {
 template <typename F, typename T>
 [[gnu::always_inline]] inline T float_lane(bool flushes, T a, T b, T c) {
   const auto input = [=](T x) { return flushes ? flush(x) : x; };
-  return with_inputs<F>(input(a), input(b), input(c), [=](auto... x) {
+  return visit_inputs<F>(input(a), input(b), input(c), [=](auto... x) {
     const T result = F{}(x...);
     return flushes ? flush_result<F>(result, x...) : result;
   });
@@ -193,7 +193,7 @@ const Op* float_op(const Op* op, Warp& warp) {
     auto* const d = reinterpret_cast<LaneFloats*>(warp.reg<float>(op->d));
 #pragma GCC unroll 4
     for (std::size_t i = 0; i < LaneFloats::kCount; ++i) {
-      row.part[i] = with_inputs<F>(vectors(a)[i], vectors(b)[i], vectors(c)[i], F{});
+      row.part[i] = visit_inputs<F>(vectors(a)[i], vectors(b)[i], vectors(c)[i], F{});
       d->part[i] = row.part[i];
     }
     if (row.any_nan()) [[unlikely]]
@@ -272,7 +272,7 @@ inline std::uint32_t rounding_flags(ptx::Rounding rounding) {
 }
 
 /// The host's mode of these 16 bits.
-inline int mode_of_flags(std::uint32_t flags) { return static_cast<int>(flags << kModeShift); }
+inline int rounding_mode(std::uint32_t flags) { return static_cast<int>(flags << kModeShift); }
 
 /// The host's rounding mode during the object's lifetime. Computations from memory to memory stay
 /// between its begin and end: on memory given out before, or named by `values`.

@@ -21,7 +21,7 @@ const Op* rounded(const Op* op, Warp& warp) {
   const T* d = warp.reg<T>(op->d);
   const bool flushes = (op->flags & kFlushes) != 0, saturates = (op->flags & kSaturates) != 0;
   {
-    const RoundingScope scope(mode_of_flags(op->flags & 0xffff));
+    const RoundingScope scope(rounding_mode(op->flags & 0xffff));
     write_lanes<false, T>(warp, op->d,
                           [=](int i) { return float_lane<F>(flushes, a[i], b[i], c[i]); });
   }

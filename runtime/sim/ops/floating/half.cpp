@@ -81,7 +81,7 @@ const Op* arithmetic(const Op* op, Warp& warp) {
     read_row<Format>(b, warp.reg<Half>(op->b) + i, flushes);
     if constexpr (kInputs<F> == 3) read_row<Format>(c, warp.reg<Half>(op->c) + i, flushes);
     for (int k = 0; k < kLanes; ++k)
-      a.lane[k] = with_inputs<F>(a.lane[k], b.lane[k], c.lane[k], F{});
+      a.lane[k] = visit_inputs<F>(a.lane[k], b.lane[k], c.lane[k], F{});
     write_row<Format>(warp.reg<Half>(op->d) + i, a, op->flags);
   }
   return op + 1;

@@ -45,7 +45,7 @@ template <typename Format>
 const Op* compare(const Op* op, Warp& warp) {
   const auto form = std::bit_cast<Form>(op->flags);
   const auto how = static_cast<BoolOp>(form.bool_op);
-  const std::uint32_t with = how == BoolOp::none ? 0 : warp.pred(op->c);
+  const std::uint32_t rhs = how == BoolOp::none ? 0 : warp.pred(op->c);
   const Half* a = warp.reg<Half>(op->a);
   const Half* b = warp.reg<Half>(op->b);
   std::uint32_t low = 0, high = 0;
@@ -56,8 +56,8 @@ const Op* compare(const Op* op, Warp& warp) {
     low = compare_halves<Format, 1>(a, b, form);
     high = form.is_set != 0 ? low : ~low;
   }
-  low = combine(how, low, with);
-  high = combine(how, high, with);
+  low = combine(how, low, rhs);
+  high = combine(how, high, rhs);
   const std::uint32_t on = form.on;
   if (form.is_set == 0) {
     write_predicate<true>(warp, op->d, low);

@@ -143,12 +143,12 @@ struct DotProduct {
 /// kBytes: of each value of a.
 template <std::size_t kBytes, int kFirst>
 OpPair dot_product(const ptx::Modifiers& mods) {
-  const auto by_sign_of_b = [&]<typename A>() {
+  const auto select_sign_b = [&]<typename A>() {
     return is_signed(mods.type[1]) ? ternary_pair<DotProduct<A, std::int8_t, kFirst>, Word>()
                                    : ternary_pair<DotProduct<A, std::uint8_t, kFirst>, Word>();
   };
-  return is_signed(mods.type[0]) ? by_sign_of_b.template operator()<IntegerOf<kBytes, true>>()
-                                 : by_sign_of_b.template operator()<IntegerOf<kBytes>>();
+  return is_signed(mods.type[0]) ? select_sign_b.template operator()<SizedInteger<kBytes, true>>()
+                                 : select_sign_b.template operator()<SizedInteger<kBytes>>();
 }
 
 template <typename F>

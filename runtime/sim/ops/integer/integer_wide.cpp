@@ -10,7 +10,7 @@ OpPair index_address(bool is_signed);
 namespace {
 
 template <typename T>
-using Wide = IntegerOf<2 * sizeof(T), std::is_signed_v<T>>;
+using Wide = SizedInteger<2 * sizeof(T), std::is_signed_v<T>>;
 
 using MultiplyWide = decltype([]<typename T>(T a, T b) { return Wide<T>{a} * Wide<T>{b}; });
 using MultiplyWideAdd = decltype([]<typename T>(T a, T b, Wide<T> c) {
@@ -43,7 +43,7 @@ using Remainder = decltype([]<typename T>(T a, T b) {
   }
   return static_cast<T>(a % b);
 });
-using SumOfDifference = decltype([]<typename T>(T a, T b, T c) {
+using DifferenceSum = decltype([]<typename T>(T a, T b, T c) {
   using W = Wrapping<T>;
   const W x = static_cast<W>(a), y = static_cast<W>(b);
   return static_cast<W>(c) + (a < b ? y - x : x - y);
@@ -132,7 +132,7 @@ OpPair select_integer_wide(const ptx::Instruction& inst, const OperandWidths&) {
     case Handler::rem: return serial_binary<Remainder>(type);
     case Handler::sad:
       return by_integer(type, []<typename T>() {
-        return lanes_pair<sizeof(T) == 2, SumOfDifference, T, T, T, T>();
+        return lanes_pair<sizeof(T) == 2, DifferenceSum, T, T, T, T>();
       });
     default: return {};
   }

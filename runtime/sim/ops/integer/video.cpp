@@ -110,7 +110,7 @@ struct Part {
   }
 };
 
-std::int64_t part_of(std::uint32_t value, const ptx::Selector& selector, bool is_signed) {
+std::int64_t select_part(std::uint32_t value, const ptx::Selector& selector, bool is_signed) {
   const Part part(selector);
   return extract(value, part.bits, part.index, is_signed);
 }
@@ -121,8 +121,8 @@ std::uint32_t multiply_add(const Form& form, const Selectors& selectors, std::ui
   __extension__ typedef __int128 Wide;
   const bool negative = selectors.a.negated != selectors.b.negated;
   const bool is_signed = form.a_signed || form.b_signed || negative || selectors.c.negated;
-  const Wide product =
-      Wide{part_of(a, selectors.a, form.a_signed)} * Wide{part_of(b, selectors.b, form.b_signed)};
+  const Wide product = Wide{select_part(a, selectors.a, form.a_signed)} *
+                       Wide{select_part(b, selectors.b, form.b_signed)};
   const Wide third = is_signed ? Wide{static_cast<std::int32_t>(c)} : Wide{c};
   Wide sum = (negative ? -product : product) + (selectors.c.negated ? -third : third);
   if (form.plus_one) sum += 1;
@@ -138,8 +138,8 @@ std::uint32_t multiply_add(const Form& form, const Selectors& selectors, std::ui
 std::uint32_t word_lane(const Form& form, const Selectors& selectors, std::uint32_t a,
                         std::uint32_t b, std::uint32_t c) {
   if (form.verb == Verb::multiply_add) return multiply_add(form, selectors, a, b, c);
-  std::int64_t value =
-      compute(form, part_of(a, selectors.a, form.a_signed), part_of(b, selectors.b, form.b_signed));
+  std::int64_t value = compute(form, select_part(a, selectors.a, form.a_signed),
+                               select_part(b, selectors.b, form.b_signed));
   const Part to(selectors.d);
   if (form.saturates) value = saturate(value, to.bits, form.d_signed);
   const auto word = static_cast<std::uint32_t>(value);
@@ -209,7 +209,7 @@ constexpr Row kRows[] = {
     {Verb::multiply_add, ptx::Handler::vmad, kNone, kNone},
 };
 
-Form form_of(ptx::Handler handler) {
+Form choose_form(ptx::Handler handler) {
   Form form;
   for (const auto& [verb, word, halves, bytes] : kRows) {
     if (handler != word && handler != halves && handler != bytes) continue;
@@ -222,7 +222,7 @@ Form form_of(ptx::Handler handler) {
 }  // namespace
 
 OpPair select_video(const ptx::Instruction& inst, const OperandWidths&) {
-  Form form = form_of(inst.row->handler);
+  Form form = choose_form(inst.row->handler);
   if (form.verb == Verb::none) return {};
   const ptx::Modifiers& mods = inst.modifiers;
   const std::size_t first = form.verb == Verb::compare ? 0 : 1;  // vset has no result type

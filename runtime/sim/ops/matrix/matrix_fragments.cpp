@@ -39,7 +39,7 @@ struct Shape {
 
 /// Block of register `index` of the fragment: the inverse of block_index(). B's fragment stacks
 /// columns: block n * inner + k, with no pairing.
-void block_of(const Shape& shape, int index, int& row, int& column) {
+void locate_block(const Shape& shape, int index, int& row, int& column) {
   const bool pairs = !shape.is_b && shape.outer > 1;
   const int stack = pairs ? index / 2 : index;
   row = stack / shape.inner_blocks();
@@ -52,7 +52,7 @@ template <typename F>
 void each_piece(const Shape& shape, int r, std::int64_t stride, F f) {
   int row = 0, column = 0;
   const int index = r % shape.distinct(), per_block = shape.registers_per_block();
-  block_of(shape, index / per_block, row, column);
+  locate_block(shape, index / per_block, row, column);
   for (int lane = 0; lane < kLanes; ++lane) {
     const std::int64_t outer = row * 8 + lane / 4;
     const int first =
@@ -120,7 +120,7 @@ const Op* move_fragment(const Op* op, Warp& warp) {
 
 enum Part : std::uint8_t { part_a = 1, part_b, part_c, part_d };
 
-Shape shape_of(const ptx::Instruction& instruction, unsigned registers) {
+Shape read_shape(const ptx::Instruction& instruction, unsigned registers) {
   const ptx::Modifiers& modifiers = instruction.modifiers;
   const auto bits = static_cast<unsigned>(ptx::bits(modifiers.type[0]));
   const ptx::Operand& operand = instruction.operands[registers];
@@ -144,7 +144,7 @@ OpPair select_matrix_fragments(const ptx::Instruction& instruction, const Operan
   if (instruction.row->handler != ptx::Handler::wmma || instruction.operands.size() < 2) return {};
   const bool store = modifiers.verb == ptx::Verb::store;
   if (!store && modifiers.verb != ptx::Verb::load) return {};
-  Shape shape = shape_of(instruction, store ? 1 : 0);
+  Shape shape = read_shape(instruction, store ? 1 : 0);
   if (ptx::bits(modifiers.type[0]) < 8 && shape.across) return {};
   shape.memory = memory_flags(modifiers, widths[store ? 0 : 1]) & (kSpaceBits | kAddress32);
   shape.store = store;

@@ -166,7 +166,7 @@ template <typename V, int kSteps, typename Step>
     } else if constexpr (std::is_same_v<V, float>) {
       multiply_block<float, kSteps>(a, stride, right, to, blocks);
     } else {
-      multiply_block_with<V, kSteps>(a, stride, right, to, blocks, Step{});
+      multiply_block_steps<V, kSteps>(a, stride, right, to, blocks, Step{});
     }
   }
 }
@@ -207,7 +207,7 @@ const Op* multiply(const Op* op, Warp& warp) {
     }
     if constexpr (std::is_same_v<V, double>) {
       const void* const values[] = {left, right, sum};
-      const RoundingScope scope(mode_of_flags(op->flags >> kRoundingShift), values);
+      const RoundingScope scope(rounding_mode(op->flags >> kRoundingShift), values);
       call_multiply_column<V, kSteps, Step>(left, right, sum, shape.rows, shape.blocks, saturate);
     } else if constexpr (std::is_same_v<Shape, AnyShape>) {
       call_multiply_column<V, kSteps, Step>(left, right, sum, shape.rows, shape.blocks, saturate);
@@ -228,7 +228,7 @@ const Op* multiply(const Op* op, Warp& warp) {
 
 /// A matrix instruction in masked code: all lanes first.
 template <OpFn kRun>
-const Op* with_everybody(const Op* op, Warp& warp) {
+const Op* multiply_converged(const Op* op, Warp& warp) {
   alignas(64) std::uint32_t everybody[kLanes];
   std::fill_n(everybody, kLanes, kAllLanes);
   return warp.converge(op, everybody) ? kRun(op, warp) : nullptr;
@@ -236,7 +236,7 @@ const Op* with_everybody(const Op* op, Warp& warp) {
 
 template <OpFn kRun>
 OpPair everybody_pair(std::uint32_t flags = 0) {
-  return {kRun, with_everybody<kRun>, flags};
+  return {kRun, multiply_converged<kRun>, flags};
 }
 
 /// kK counts elements of the format (32 bits at a time for Bits).

@@ -19,7 +19,7 @@ constexpr std::uint32_t kWideD = 1 << 3;
 constexpr int kSide = 8, kSteps = 4;
 
 /// Lane `i` of the eight lanes of product `quarter`.
-int lane_of(int quarter, int i) { return quarter * 4 + i % 4 + i / 4 * 16; }
+int quarter_lane(int quarter, int i) { return quarter * 4 + i % 4 + i / 4 * 16; }
 
 /// Element `e` of the f16 pairs in a list of registers.
 float half_element(const Warp& warp, std::uint32_t list, int lane, int e) {
@@ -43,8 +43,8 @@ void read_factors(const Op* op, const Warp& warp, int quarter, float (*a)[kSteps
   const bool columns_a = (op->flags & kColumnsA) != 0, columns_b = (op->flags & kColumnsB) != 0;
   for (int i = 0; i < kSide; ++i) {
     for (int e = 0; e < kSteps; ++e) {
-      const float left = half_element(warp, op->a, lane_of(quarter, i), e);
-      const float right = half_element(warp, op->b, lane_of(quarter, i), e);
+      const float left = half_element(warp, op->a, quarter_lane(quarter, i), e);
+      const float right = half_element(warp, op->b, quarter_lane(quarter, i), e);
       // Four lanes hold a 4x4 tile each: a row of A and a column of B per lane, or turned.
       const int outer = i / 4 * 4;
       if (columns_a) {
@@ -64,7 +64,7 @@ void read_factors(const Op* op, const Warp& warp, int quarter, float (*a)[kSteps
 void read_sums(const Op* op, const Warp& warp, int quarter, float (*sum)[kSide]) {
   const bool wide = (op->flags & kWideC) != 0;
   for (int i = 0; i < kSide; ++i) {
-    const int lane = lane_of(quarter, i);
+    const int lane = quarter_lane(quarter, i);
     for (int e = 0; e < kSide; ++e) {
       const Place at(wide, i, e);
       if (wide) {
@@ -80,7 +80,7 @@ void read_sums(const Op* op, const Warp& warp, int quarter, float (*sum)[kSide])
 void write_sums(const Op* op, const Warp& warp, int quarter, const float (*sum)[kSide]) {
   const bool wide = (op->flags & kWideD) != 0;
   for (int i = 0; i < kSide; ++i) {
-    const int lane = lane_of(quarter, i);
+    const int lane = quarter_lane(quarter, i);
     if (((warp.mask >> lane) & 1) == 0) continue;
     for (int e = 0; e < kSide; ++e) {
       const Place at(wide, i, e);

@@ -23,7 +23,7 @@ constexpr bool kWholeLanes = Format::kPerRegister >= 4;  ///< a lane's metadata 
 /// The indices of row `row` of A, the first chunk's in the lowest bits. `blocks` is half the number
 /// of A's registers.
 template <typename Format>
-std::uint64_t indices_of(const std::uint32_t* metadata, int row, int blocks, int selector) {
+std::uint64_t row_indices(const std::uint32_t* metadata, int row, int blocks, int selector) {
   const int lanes = kWholeLanes<Format> ? 2 * blocks : blocks;
   const std::uint32_t* from = metadata + row % 8 * 4 + selector * lanes;
   std::uint64_t bits = 0;
@@ -39,7 +39,7 @@ std::uint64_t indices_of(const std::uint32_t* metadata, int row, int blocks, int
 
 /// The column of A (and row of B) of a row's element `e`.
 template <typename Format>
-int column_of(std::uint64_t indices, int e) {
+int kept_column(std::uint64_t indices, int e) {
   const auto index = [indices](int i) { return static_cast<int>(indices >> (2 * i) & 3); };
   if constexpr (Format::kPerRegister == 1) return 2 * e + index(2 * e) / 2;
   if constexpr (Format::kPerRegister == 8) return e / 4 * 8 + index(e / 2) * 2 + e % 2;
@@ -61,12 +61,12 @@ struct SparseRows {
     constexpr int kSteps = 4 * Format::kPerRegister;
     kept = blocks * kSteps;
     for (int row = 0; row < 16; ++row) {
-      const std::uint64_t indices = indices_of<Format>(metadata, row, blocks, selector);
+      const std::uint64_t indices = row_indices<Format>(metadata, row, blocks, selector);
       for (int e = 0; e < kept; ++e) {
         const int tile = e / kSteps * 2 + row / 8;
         factors[row * kept + e] =
             static_cast<Factor>(left[(tile * 8 + row % 8) * kSteps + e % kSteps]);
-        columns[row * kept + e] = static_cast<std::uint8_t>(column_of<Format>(indices, e));
+        columns[row * kept + e] = static_cast<std::uint8_t>(kept_column<Format>(indices, e));
       }
     }
   }
@@ -77,10 +77,10 @@ template <typename V>
 [[gnu::noinline]] void add_sparse(const SparseRows<V>& a, const V* right, V* sums) {
   using Factor = typename SparseRows<V>::Factor;
   for (int row = 0; row < 16; ++row) {
-    typename RowOf<Factor>::Vector sum;
+    typename TileRow<Factor>::Vector sum;
     std::memcpy(&sum, sums + row * 8, sizeof sum);
     for (int i = row * a.kept; i < (row + 1) * a.kept; ++i) {
-      typename RowOf<Factor>::Vector line;
+      typename TileRow<Factor>::Vector line;
       std::memcpy(&line, right + a.columns[i] * 8, sizeof line);
       accumulate_row(a.factors[i], line, sum);
     }

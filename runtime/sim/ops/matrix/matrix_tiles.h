@@ -141,11 +141,11 @@ template <typename Format>
 
 /// Eight columns of one row.
 template <typename V>
-struct RowOf {
+struct TileRow {
   typedef V Vector __attribute__((vector_size(8 * sizeof(V))));
 };
-using FloatRow = RowOf<float>::Vector;
-using IntRow = RowOf<std::uint32_t>::Vector;
+using FloatRow = TileRow<float>::Vector;
+using IntRow = TileRow<std::uint32_t>::Vector;
 
 /// sum = a * b + sum for one row; by reference, since passing wide vectors depends on the target.
 [[gnu::always_inline]] inline void accumulate_row(float a, const FloatRow& b, FloatRow& sum) {
@@ -165,12 +165,12 @@ using IntRow = RowOf<std::uint32_t>::Vector;
 template <typename V, int kSteps>
 [[gnu::always_inline]] inline void multiply_block(const V* a, std::size_t a_stride, const V* b,
                                                   V* sum, int blocks) {
-  typename RowOf<V>::Vector acc[8];
+  typename TileRow<V>::Vector acc[8];
   std::memcpy(acc, sum, sizeof acc);
   for (int block = 0; block < blocks; ++block) {
     const V* from = a + static_cast<std::size_t>(block) * a_stride;
     for (int k = 0; k < kSteps; ++k) {
-      typename RowOf<V>::Vector line;
+      typename TileRow<V>::Vector line;
       std::memcpy(&line, b + (block * kSteps + k) * 8, sizeof line);
 #pragma GCC unroll 8
       for (int r = 0; r < 8; ++r) accumulate_row(from[r * kSteps + k], line, acc[r]);
@@ -181,8 +181,8 @@ template <typename V, int kSteps>
 
 /// One element at a time: double with fma, single bits with popc.
 template <typename V, int kSteps, typename F>
-[[gnu::always_inline]] inline void multiply_block_with(const V* a, std::size_t a_stride, const V* b,
-                                                       V* sum, int blocks, F step) {
+[[gnu::always_inline]] inline void multiply_block_steps(const V* a, std::size_t a_stride,
+                                                        const V* b, V* sum, int blocks, F step) {
   for (int r = 0; r < 8; ++r)
     for (int block = 0; block < blocks; ++block)
       for (int k = 0; k < kSteps; ++k)

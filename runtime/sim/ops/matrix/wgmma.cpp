@@ -26,7 +26,7 @@ const Op* multiply_shared(const Op* op, Warp& warp) {
 }
 
 template <typename Format, typename Sums, typename Step = MultiplyAdd>
-OpPair multiply_pair_of(bool registers) {
+OpPair multiply_pair(bool registers) {
   return everybody_pair<multiply_shared<Format, Sums, Step>>(registers ? kRegisters : 0);
 }
 
@@ -34,17 +34,17 @@ OpPair choose(const ptx::Modifiers& modifiers, bool registers) {
   const bool half = modifiers.type[0] == Type::f16;
   switch (modifiers.type[1]) {
     case Type::f16:
-      return half ? multiply_pair_of<F16, HalfSums>(registers)
-                  : multiply_pair_of<F16, WideSums<float>>(registers);
-    case Type::bf16: return multiply_pair_of<BF16, WideSums<float>>(registers);
-    case Type::tf32: return multiply_pair_of<TF32, WideSums<float>>(registers);
+      return half ? multiply_pair<F16, HalfSums>(registers)
+                  : multiply_pair<F16, WideSums<float>>(registers);
+    case Type::bf16: return multiply_pair<BF16, WideSums<float>>(registers);
+    case Type::tf32: return multiply_pair<TF32, WideSums<float>>(registers);
     case Type::e4m3:
     case Type::e5m2:
-      return half ? multiply_pair_of<Float8, HalfSums>(registers)
-                  : multiply_pair_of<Float8, WideSums<float>>(registers);
+      return half ? multiply_pair<Float8, HalfSums>(registers)
+                  : multiply_pair<Float8, WideSums<float>>(registers);
     case Type::u8:
-    case Type::s8: return multiply_pair_of<Int8, WideSums<std::int32_t>>(registers);
-    case Type::b1: return multiply_pair_of<Bits, WideSums<std::uint32_t>, AndPopc>(registers);
+    case Type::s8: return multiply_pair<Int8, WideSums<std::int32_t>>(registers);
+    case Type::b1: return multiply_pair<Bits, WideSums<std::uint32_t>, AndPopc>(registers);
     default: return {};
   }
 }

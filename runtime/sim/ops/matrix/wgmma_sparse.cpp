@@ -44,7 +44,7 @@ const Op* multiply_sparse_shared(const Op* op, Warp& warp) {
 }
 
 template <typename Format, typename Sums>
-OpPair pair_of() {
+OpPair op_pair() {
   return everybody_pair<multiply_sparse_shared<Format, Sums>>(kSparse);
 }
 
@@ -52,13 +52,13 @@ OpPair choose(const ptx::Modifiers& modifiers) {
   using Floats = WideSums<float>;
   const bool half = modifiers.type[0] == Type::f16;
   switch (modifiers.type[1]) {
-    case Type::f16: return half ? pair_of<F16, HalfSums>() : pair_of<F16, Floats>();
-    case Type::bf16: return pair_of<BF16, Floats>();
-    case Type::tf32: return pair_of<TF32, Floats>();
+    case Type::f16: return half ? op_pair<F16, HalfSums>() : op_pair<F16, Floats>();
+    case Type::bf16: return op_pair<BF16, Floats>();
+    case Type::tf32: return op_pair<TF32, Floats>();
     case Type::e4m3:
-    case Type::e5m2: return half ? pair_of<Float8, HalfSums>() : pair_of<Float8, Floats>();
+    case Type::e5m2: return half ? op_pair<Float8, HalfSums>() : op_pair<Float8, Floats>();
     case Type::u8:
-    case Type::s8: return pair_of<Int8, WideSums<std::int32_t>>();
+    case Type::s8: return op_pair<Int8, WideSums<std::int32_t>>();
     default: return {};
   }
 }

@@ -32,7 +32,7 @@ inline bool exchange_wide(std::byte* at, Uint128& seen, Uint128 wanted) {
 /// host threads may do the same at the same time.
 template <bool kHost, typename F, typename Mem>
 [[gnu::always_inline]] inline Mem read_modify_write(std::byte* at, Mem b, Mem c, F f) {
-  using Bits = IntegerOf<sizeof(Mem)>;  // what the host's atomics want
+  using Bits = SizedInteger<sizeof(Mem)>;  // what the host's atomics want
   if constexpr (!kHost) {
     const Mem old = peek<Mem>(at);
     poke(at, static_cast<Mem>(f(old, b, c)));

@@ -12,7 +12,7 @@ using ptx::Space;
 
 /// The difference between the generic address of a space and the address within it. Global and
 /// constant addresses are generic ones already.
-std::uint64_t window_of(Space space) {
+std::uint64_t window_base(Space space) {
   switch (space) {
     case Space::shared:
     case Space::cluster: return kSharedWindow;
@@ -26,7 +26,7 @@ std::uint64_t window_of(Space space) {
 template <bool kMasked>
 const Op* to_generic(const Op* op, Warp& warp) {
   const auto* a = warp.reg<std::uint64_t>(op->a);
-  const std::uint64_t window = window_of(op_space(op));
+  const std::uint64_t window = window_base(op_space(op));
   write_lanes<kMasked, std::uint64_t>(warp, op->d, [=](int i) { return a[i] | window; });
   return op + 1;
 }
@@ -34,7 +34,7 @@ const Op* to_generic(const Op* op, Warp& warp) {
 template <bool kMasked>
 const Op* from_generic(const Op* op, Warp& warp) {
   const auto* a = warp.reg<std::uint64_t>(op->a);
-  const std::uint64_t keep = window_of(op_space(op)) == 0 ? ~std::uint64_t{0} : ~kWindowMask;
+  const std::uint64_t keep = window_base(op_space(op)) == 0 ? ~std::uint64_t{0} : ~kWindowMask;
   write_lanes<kMasked, std::uint64_t>(warp, op->d, [=](int i) { return a[i] & keep; });
   return op + 1;
 }

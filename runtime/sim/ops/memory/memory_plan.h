@@ -94,7 +94,7 @@ inline PlanRange plan_range(const Warp& warp, ptx::Space space, std::uint64_t ad
 }
 
 /// Host address of `address` (of lane `lane`) in a space with checked bounds.
-inline std::byte* host_of(const Warp& warp, ptx::Space space, std::uint64_t address, int lane) {
+inline std::byte* find_host(const Warp& warp, ptx::Space space, std::uint64_t address, int lane) {
   constexpr std::uint64_t kOffset = ~kWindowMask;
   switch (space) {
     case ptx::Space::shared: return warp.shared + (address & kOffset);
@@ -204,7 +204,7 @@ inline constexpr unsigned kGatherCost = 8;
     for (std::uint32_t m = warp.mask; m != 0; m &= m - 1)
       note_access(warp, access.kind, address[std::countr_zero(m)], access.bytes);
   }
-  return host_of(warp, range.space, base, first);
+  return find_host(warp, range.space, base, first);
 }
 
 #if defined(__AVX512F__)
@@ -269,8 +269,8 @@ template <bool kMasked, Form kForm>
   const std::uint64_t stride =
       kForm == Form::any && op_space(op) == ptx::Space::local ? warp.local_bytes : 0;
   // Plans are of the block's own memory, and of addresses as seen from it.
-  constexpr bool kOwnMemory = kForm == Form::shared || kForm == Form::shared32;
-  const bool shared = kOwnMemory || (kForm == Form::any && is_shared(site));
+  constexpr bool kSharedForm = kForm == Form::shared || kForm == Form::shared32;
+  const bool shared = kSharedForm || (kForm == Form::any && is_shared(site));
   const std::uint64_t displacement =
       static_cast<std::uint64_t>(op->imm) - (shared ? warp.rank_bits : 0);
   std::uint64_t base;
@@ -284,14 +284,14 @@ template <bool kMasked, Form kForm>
     base = reg[first] + displacement;
     changed = offsets_changed<kMasked>(warp, site, reg, first, stride);
   }
-  const bool current = kOwnMemory ? site.generation != 0
-                                  : site.generation == warp.worker->launch->memory->generation();
+  const bool current = kSharedForm ? site.generation != 0
+                                   : site.generation == warp.worker->launch->memory->generation();
   if (changed || !current || site.mask != warp.mask || base - site.first > site.span ||
       (base & (bytes - 1)) != 0) [[unlikely]]
     return nullptr;
-  if constexpr (kOwnMemory) return warp.shared + base;
+  if constexpr (kSharedForm) return warp.shared + base;
   if constexpr (kForm == Form::global) return host_pointer(base);
-  return host_of(warp, static_cast<ptx::Space>(site.space), base, first);
+  return find_host(warp, static_cast<ptx::Space>(site.space), base, first);
 }
 
 /// One copy for rarely used handlers.

@@ -77,7 +77,7 @@ template <bool kStore, typename Mem, typename Reg>
 
 /// Calls f.operator()<Mem, Reg>() with the unsigned types of these widths, Mem signed where asked.
 template <typename F>
-[[gnu::always_inline]] inline void with_types(const AccessShape& shape, F f) {
+[[gnu::always_inline]] inline void visit_types(const AccessShape& shape, F f) {
   switch (shape.memory << 4 | shape.reg << 1 | (shape.is_signed ? 1 : 0)) {
 #define KW_SHAPE(memory, reg, Unsigned, Signed, Reg)                               \
   case memory << 4 | reg << 1: return f.template operator()<std::Unsigned, Reg>(); \
@@ -97,7 +97,7 @@ template <typename F>
 }
 
 /// Register of element `v` of a vector operand, or the one register of a scalar.
-inline std::uint32_t element_of(const Warp& warp, std::uint32_t operand, int vector, int v) {
+inline std::uint32_t operand_element(const Warp& warp, std::uint32_t operand, int vector, int v) {
   return vector == 0 ? operand : warp.program->lists.data()[operand + static_cast<unsigned>(v)];
 }
 
@@ -114,9 +114,9 @@ template <bool kStore>
                                          const MemorySite& site) {
   const AccessShape shape(op->flags);
   if constexpr (kStore) fence_before_store(op);
-  with_types(shape, [&]<typename Mem, typename Reg>() {
+  visit_types(shape, [&]<typename Mem, typename Reg>() {
     for (int v = 0; v < 1 << shape.vector; ++v) {
-      const std::uint32_t reg = element_of(warp, kStore ? op->b : op->d, shape.vector, v);
+      const std::uint32_t reg = operand_element(warp, kStore ? op->b : op->d, shape.vector, v);
       move_lanes<kStore, Mem, Reg>(warp, warp.reg<Reg>(reg),
                                    base + static_cast<std::size_t>(v) * sizeof(Mem), site,
                                    shape.bytes());

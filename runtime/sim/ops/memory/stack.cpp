@@ -10,14 +10,14 @@ using ptx::Handler;
 
 constexpr std::uint32_t kDefaultAlignment = 8;
 
-std::uint32_t* tops_of(const Warp& warp) { return warp.reg<std::uint32_t>(kLocalTopOffset); }
+std::uint32_t* stack_tops(const Warp& warp) { return warp.reg<std::uint32_t>(kLocalTopOffset); }
 
 /// Op::flags: alignment in bytes.
 template <typename T>
 const Op* allocate(const Op* op, Warp& warp) {
   const T* sizes = warp.reg<T>(op->a);
   T* d = warp.reg<T>(op->d);
-  std::uint32_t* tops = tops_of(warp);
+  std::uint32_t* tops = stack_tops(warp);
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
     const std::uint64_t begin = (std::uint64_t{tops[i]} + op->flags - 1) / op->flags * op->flags;
@@ -34,7 +34,7 @@ const Op* allocate(const Op* op, Warp& warp) {
 
 template <typename T>
 const Op* save(const Op* op, Warp& warp) {
-  const std::uint32_t* tops = tops_of(warp);
+  const std::uint32_t* tops = stack_tops(warp);
   write_lanes<true, T>(warp, op->d, [=](int i) { return T{tops[i]}; });
   return op + 1;
 }
@@ -42,7 +42,7 @@ const Op* save(const Op* op, Warp& warp) {
 template <typename T>
 const Op* restore(const Op* op, Warp& warp) {
   const T* saved = warp.reg<T>(op->a);
-  std::uint32_t* tops = tops_of(warp);
+  std::uint32_t* tops = stack_tops(warp);
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int i = std::countr_zero(m);
     if (saved[i] > tops[i]) {

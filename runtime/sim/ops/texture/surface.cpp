@@ -43,8 +43,8 @@ Place refuse(const Op* op, Warp& warp, int lane, FaultKind kind, std::string mes
 Place locate_lane(const Op* op, Warp& warp, int lane, const TextureObject& object, AccessKind kind,
                   std::uint32_t bytes) {
   const TextureSource& source = object.source;
-  const Geometry shape = geometry_of(op);
-  const int first = has_layers(shape) ? 1 : 0, axes = axes_of(shape);
+  const Geometry shape = op_geometry(op);
+  const int first = has_layers(shape) ? 1 : 0, axes = count_axes(shape);
   // x in bytes, y, z and the layer, with the largest value of each.
   std::array<std::int64_t, 4> at{}, most{};
   for (int i = 0; i < axes; ++i) {
@@ -85,7 +85,7 @@ Place locate_lane(const Op* op, Warp& warp, int lane, const TextureObject& objec
 /// Calls run(lane, object, place) for each lane; a place of null host: outside and ignored.
 template <typename F>
 const Op* each_place(const Op* op, Warp& warp, AccessKind kind, F run) {
-  LaneTexture surfaces(op, warp, true, geometry_of(op));
+  LaneTexture surfaces(op, warp, true, op_geometry(op));
   const std::uint32_t given = 1u << (field(op, kMemoryShift, 3) + field(op, kVectorShift, 3));
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
@@ -178,7 +178,7 @@ const Op* reduce_surface(const Op* op, Warp& warp) {
       });
 }
 
-std::uint32_t log2_of(unsigned value) {
+std::uint32_t binary_log(unsigned value) {
   return static_cast<std::uint32_t>(std::countr_zero(value));
 }
 
@@ -191,9 +191,9 @@ OpPair select_surface(const ptx::Instruction& instruction, const OperandWidths& 
   auto flags = static_cast<std::uint32_t>(modifiers.geometry);
   flags |= std::uint32_t{modifiers.selector} << kOutsideShift;
   if (modifiers.component != 0) flags |= kSamples;
-  flags |= log2_of(static_cast<unsigned>(ptx::bits(modifiers.type[0])) / 8) << kMemoryShift;
-  flags |= log2_of(widths[handler == Handler::suld ? 0 : 1]) << kRegisterShift;
-  flags |= log2_of(modifiers.vector) << kVectorShift;
+  flags |= binary_log(static_cast<unsigned>(ptx::bits(modifiers.type[0])) / 8) << kMemoryShift;
+  flags |= binary_log(widths[handler == Handler::suld ? 0 : 1]) << kRegisterShift;
+  flags |= binary_log(modifiers.vector) << kVectorShift;
   flags |= static_cast<std::uint32_t>(modifiers.atom) << kAtomShift;
   // Bits have no sign: reductions know them as unsigned numbers.
   const bool bits = modifiers.type[0] == ptx::Type::b32;

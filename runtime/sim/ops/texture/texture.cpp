@@ -23,13 +23,13 @@ constexpr std::uint32_t kPairs = 1 << 5;      ///< f16x2
 constexpr std::uint32_t kGathers = 1 << 6;    ///< tld4
 constexpr std::uint32_t kPredicate = 1 << 7;  ///< behind the values: whether memory was there
 constexpr int kComponentShift = 8;
-constexpr int kQueryShift = 3;                ///< txq, suq
-constexpr std::uint32_t kOfSurface = 1 << 7;  ///< suq
+constexpr int kQueryShift = 3;                   ///< txq, suq
+constexpr std::uint32_t kSurfaceQuery = 1 << 7;  ///< suq
 
 /// Four channels as register bits.
 using Texel = std::array<std::uint32_t, 4>;
 
-std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+std::uint32_t texel_bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
 /// An integer channel: as it is, or as a float of -1 or 0 to 1.
 template <typename T>
@@ -38,7 +38,7 @@ std::uint32_t integer_channel(const std::byte* from, bool promotes) {
   std::memcpy(&value, from, sizeof value);
   if (!promotes) return static_cast<std::uint32_t>(std::int32_t{value});
   const float largest = std::numeric_limits<T>::max();
-  return bits_of(std::max(static_cast<float>(value) / largest, -1.0f));
+  return texel_bits(std::max(static_cast<float>(value) / largest, -1.0f));
 }
 
 std::uint32_t read_channel(const std::byte* from, CUarray_format format, bool promotes) {
@@ -50,7 +50,7 @@ std::uint32_t read_channel(const std::byte* from, CUarray_format format, bool pr
     case CU_AD_FORMAT_HALF: {
       std::uint16_t half;
       std::memcpy(&half, from, sizeof half);
-      return bits_of(numeric::f16_to_f32(half));
+      return texel_bits(numeric::f16_to_f32(half));
     }
     default: {
       std::uint32_t word;
@@ -99,7 +99,7 @@ struct FacePlace {
   double s, t;
 };
 
-FacePlace face_of(double x, double y, double z) {
+FacePlace select_face(double x, double y, double z) {
   const double ax = std::fabs(x), ay = std::fabs(y), az = std::fabs(z);
   double m, s, t;
   std::int64_t face;
@@ -125,8 +125,8 @@ class Fetch {
         lane_(lane),
         source_(object.source),
         sampler_(object.sampler),
-        shape_(geometry_of(op)),
-        axes_(axes_of(shape_)) {}
+        shape_(op_geometry(op)),
+        axes_(count_axes(shape_)) {}
 
   /// False after a finding.
   bool run(Texel& result) {
@@ -184,7 +184,7 @@ class Fetch {
     for (int i = 0; i < (cube ? 3 : axes_); ++i) x[i] = double{coordinate<float>(first + i)};
     if (first == 1) layer_ = clamped_layer(cube ? source_.layers / 6 : source_.layers);
     if (cube) {
-      const FacePlace at = face_of(x[0], x[1], x[2]);
+      const FacePlace at = select_face(x[0], x[1], x[2]);
       layer_ = layer_ * 6 + at.face;
       x = {at.s, at.t, 0};
     }
@@ -211,7 +211,7 @@ class Fetch {
       index[i] = resolve(steps_[i].index + (which >> i & 1), extent(i), mode);
       if (index[i] >= 0) continue;
       result = {};
-      for (unsigned c = 0; c < source_.channels; ++c) result[c] = bits_of(sampler_.border[c]);
+      for (unsigned c = 0; c < source_.channels; ++c) result[c] = texel_bits(sampler_.border[c]);
       return true;
     }
     return read(index, result);
@@ -229,7 +229,7 @@ class Fetch {
       if (!corner(which, texel)) return false;
       for (unsigned c = 0; c < 4; ++c) sum[c] += weight * double{std::bit_cast<float>(texel[c])};
     }
-    for (unsigned c = 0; c < 4; ++c) result[c] = bits_of(static_cast<float>(sum[c]));
+    for (unsigned c = 0; c < 4; ++c) result[c] = texel_bits(static_cast<float>(sum[c]));
     return true;
   }
 
@@ -272,7 +272,7 @@ class Fetch {
   bool repeats_ = false;
 };
 
-std::uint16_t half_of(std::uint32_t bits) {
+std::uint16_t round_half(std::uint32_t bits) {
   return numeric::f32_to_f16(std::bit_cast<float>(bits));
 }
 
@@ -281,10 +281,10 @@ void write(const Op* op, const Warp& warp, int lane, const Texel& value) {
     const std::uint32_t bits = value[static_cast<unsigned>(i)];
     if ((op->flags & kPairs) != 0) {
       auto& word = list_element<std::uint32_t>(warp, op->d, i / 2, lane);
-      const std::uint32_t half = half_of(bits);
+      const std::uint32_t half = round_half(bits);
       word = i % 2 == 0 ? half : word | half << 16;
     } else if ((op->flags & kHalves) != 0) {
-      list_element<std::uint16_t>(warp, op->d, i, lane) = half_of(bits);
+      list_element<std::uint16_t>(warp, op->d, i, lane) = round_half(bits);
     } else {
       list_element<std::uint32_t>(warp, op->d, i, lane) = bits;
     }
@@ -292,7 +292,7 @@ void write(const Op* op, const Warp& warp, int lane, const Texel& value) {
 }
 
 const Op* sample(const Op* op, Warp& warp) {
-  LaneTexture textures(op, warp, false, geometry_of(op));
+  LaneTexture textures(op, warp, false, op_geometry(op));
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
     const TextureObject* const object = textures.at(lane);
@@ -313,7 +313,7 @@ std::uint32_t answer(const TextureSource& source, std::uint32_t query) {
   switch (query) {
     case 0:
     case 1:
-    case 2: return static_cast<int>(query) < axes_of(source.shape) ? source.extent[query] : 0;
+    case 2: return static_cast<int>(query) < count_axes(source.shape) ? source.extent[query] : 0;
     case 3:
       return source.shape == Geometry::acube ? source.layers / 6
              : has_layers(source.shape)      ? source.layers
@@ -323,7 +323,7 @@ std::uint32_t answer(const TextureSource& source, std::uint32_t query) {
 }
 
 const Op* query(const Op* op, Warp& warp) {
-  LaneTexture textures(op, warp, (op->flags & kOfSurface) != 0, Geometry::none);
+  LaneTexture textures(op, warp, (op->flags & kSurfaceQuery) != 0, Geometry::none);
   for (std::uint32_t m = warp.mask; m != 0; m &= m - 1) {
     const int lane = std::countr_zero(m);
     const TextureObject* const object = textures.at(lane);
@@ -339,7 +339,7 @@ OpPair select_texture(const ptx::Instruction& instruction, const OperandWidths&)
   const ptx::Modifiers& modifiers = instruction.modifiers;
   const Handler handler = instruction.row->handler;
   if (handler == Handler::txq) {
-    const std::uint32_t surface = instruction.stem == "suq" ? kOfSurface : 0;
+    const std::uint32_t surface = instruction.stem == "suq" ? kSurfaceQuery : 0;
     const std::uint32_t flags = std::uint32_t{modifiers.selector} << kQueryShift | surface;
     return {query, query, flags};
   }
@@ -350,7 +350,7 @@ OpPair select_texture(const ptx::Instruction& instruction, const OperandWidths&)
   if (modifiers.type[0] == ptx::Type::f16x2) flags |= kPairs;
   if (handler == Handler::tld4)
     flags |= kGathers | std::uint32_t{modifiers.component} << kComponentShift;
-  if (instruction.operands[0].with_predicate) flags |= kPredicate;
+  if (instruction.operands[0].has_predicate) flags |= kPredicate;
   const bool cube = modifiers.geometry == Geometry::cube || modifiers.geometry == Geometry::acube;
   const bool has_offsets =
       instruction.operands.size() > ptx::row_operands(*instruction.row).required;

@@ -13,7 +13,7 @@ namespace kernwright::sim::KW_SIM_NS {
 inline constexpr std::uint32_t kGeometryBits = 7;  ///< Op::flags: ptx::Geometry
 inline constexpr unsigned kTexelCost = 8;          ///< of a lane; see Warp::charge()
 
-inline ptx::Geometry geometry_of(const Op* op) {
+inline ptx::Geometry op_geometry(const Op* op) {
   return static_cast<ptx::Geometry>(op->flags & kGeometryBits);
 }
 
@@ -23,7 +23,7 @@ inline bool has_layers(ptx::Geometry shape) {
 }
 
 /// Coordinates along an axis; those of cubemaps are along the axes of a face.
-inline int axes_of(ptx::Geometry shape) {
+inline int count_axes(ptx::Geometry shape) {
   return shape == ptx::Geometry::d3                                  ? 3
          : shape == ptx::Geometry::d1 || shape == ptx::Geometry::a1d ? 1
                                                                      : 2;

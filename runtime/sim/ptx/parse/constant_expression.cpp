@@ -18,7 +18,7 @@ struct BinaryOperator {
 constexpr std::array<BinaryOperator, 8> kOperators{
     {{'|', 1}, {'^', 2}, {'&', 3}, {'<', 4}, {'>', 4}, {'+', 5}, {'-', 5}, {'*', 6}}};
 
-int precedence_of(const Token& token) {
+int token_precedence(const Token& token) {
   if (token.is('/')) return 6;
   for (const BinaryOperator& candidate : kOperators) {
     if (token.is(candidate.mark)) return candidate.precedence;
@@ -79,7 +79,7 @@ Literal expression(TokenReader& reader, int depth, int precedence) {
   Literal left = unary(reader, depth);
   for (;;) {
     const Token mark = reader.peek();
-    const int strength = precedence_of(mark);
+    const int strength = token_precedence(mark);
     if (strength == 0 || strength <= precedence) return left;
     reader.take();
     const bool is_shift = mark.is('<') || mark.is('>');

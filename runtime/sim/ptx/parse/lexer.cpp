@@ -27,9 +27,9 @@ constexpr std::array<std::uint8_t, 256> make_classes() {
 
 constexpr std::array<std::uint8_t, 256> kClasses = make_classes();
 
-std::uint8_t class_of(char c) noexcept { return kClasses[static_cast<unsigned char>(c)]; }
+std::uint8_t char_class(char c) noexcept { return kClasses[static_cast<unsigned char>(c)]; }
 
-bool is_follow(char c) noexcept { return (class_of(c) & (kDigit | kStart)) != 0 && c != '%'; }
+bool is_follow(char c) noexcept { return (char_class(c) & (kDigit | kStart)) != 0 && c != '%'; }
 
 std::string printable(char c) {
   if (c >= 32 && c < 127) return format("'{}'", c);
@@ -54,7 +54,7 @@ bool Lexer::skip_blank() {
   const std::size_t start = position_;
   while (position_ < text_.size()) {
     const char c = text_[position_];
-    if (class_of(c) == kBlank) {
+    if (char_class(c) == kBlank) {
       line_ += c == '\n';
       ++position_;
       continue;
@@ -109,7 +109,7 @@ Token Lexer::scan_number() {
   const std::size_t begin = position_;
   std::size_t end = word_end(begin);
   const std::string_view head = text_.substr(begin, end - begin);
-  const bool prefixed = head.size() > 1 && head[0] == '0' && class_of(head[1]) == kStart &&
+  const bool prefixed = head.size() > 1 && head[0] == '0' && char_class(head[1]) == kStart &&
                         head[1] != 'e' && head[1] != 'E' && head[1] != 'U';
   if (!prefixed) {
     if (end < text_.size() && text_[end] == '.') end = word_end(end + 1);
@@ -129,7 +129,7 @@ Token Lexer::scan() {
   token.line = line_;
   if (position_ >= text_.size()) return token;
   const char c = text_[position_];
-  if (class_of(c) == kStart) {
+  if (char_class(c) == kStart) {
     const std::size_t end = word_end(position_ + 1);
     token.kind = TokenKind::word;
     token.text = text_.substr(position_, end - position_);
@@ -139,11 +139,11 @@ Token Lexer::scan() {
     token.kind = TokenKind::dotted;
     token.text = text_.substr(position_ + 1, end - position_ - 1);
     position_ = end;
-  } else if (class_of(c) == kDigit) {
+  } else if (char_class(c) == kDigit) {
     token = scan_number();
   } else if (c == '"') {
     token = scan_string();
-  } else if (class_of(c) == kPunct) {
+  } else if (char_class(c) == kPunct) {
     token.kind = TokenKind::punct;
     token.punct = c;
     token.text = text_.substr(position_++, 1);

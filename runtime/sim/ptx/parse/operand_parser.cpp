@@ -62,7 +62,7 @@ Operand OperandParser::name() {
   }
   const std::optional<LocalName> local = scopes_.find(name);
   if (local && local->kind == LocalName::Kind::reg) {
-    if (local->parts > 1) return part_of(name, *local);
+    if (local->parts > 1) return parse_part(name, *local);
     if (reader_.accept('|')) return pair(local->index);
     operand.kind = OperandKind::reg;
     operand.reg = local->index;
@@ -134,7 +134,7 @@ Operand OperandParser::vector() {
     Operand& predicate = vector.elements.emplace_back();
     predicate.kind = OperandKind::reg;
     predicate.reg = take_register("the predicate of a vector");
-    vector.with_predicate = true;
+    vector.has_predicate = true;
   }
   return vector;
 }
@@ -169,7 +169,7 @@ Operand OperandParser::address(Instruction& instruction) {
   if (reader_.accept(',')) {  // coordinates within a tensor or texture
     Operand coordinates = any();
     operand.bare = coordinates.kind != OperandKind::vector;
-    if (coordinates.with_predicate) reader_.fail("a predicate beside coordinates");
+    if (coordinates.has_predicate) reader_.fail("a predicate beside coordinates");
     if (!operand.bare) {
       operand.elements = std::move(coordinates.elements);
     } else {
@@ -192,7 +192,7 @@ std::uint32_t OperandParser::take_register(std::string_view what) {
 }
 
 // The text after the name of a vector register: a part of it, or nothing.
-Operand OperandParser::part_of(std::string_view name, LocalName vector) {
+Operand OperandParser::parse_part(std::string_view name, LocalName vector) {
   Operand operand;
   operand.kind = OperandKind::reg;
   if (reader_.peek().kind == TokenKind::dotted) {

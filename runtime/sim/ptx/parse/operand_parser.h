@@ -31,7 +31,7 @@ class OperandParser {
   Operand constant();
   Operand vector();
   Operand pair(std::uint32_t first);
-  Operand part_of(std::string_view name, LocalName vector);
+  Operand parse_part(std::string_view name, LocalName vector);
   Operand special(std::string_view name);
   bool resolve_local(std::string_view name, Operand& operand) const;
 

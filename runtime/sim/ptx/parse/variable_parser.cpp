@@ -13,7 +13,7 @@
 namespace kernwright::sim::ptx {
 namespace {
 
-bool is_power_of_two(std::uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
+bool has_single_bit(std::uint64_t value) { return value != 0 && (value & (value - 1)) == 0; }
 
 bool is_storable(Type type) { return type != Type::none && type != Type::pred && bits(type) >= 8; }
 
@@ -66,7 +66,7 @@ void VariableParser::type(Variable& variable) {
     const Token word = reader_.take();
     if (word.text == "align") {
       const std::uint64_t alignment = reader_.take_count("the alignment", kMaxAlignment);
-      if (!is_power_of_two(alignment))
+      if (!has_single_bit(alignment))
         reader_.fail_at(word.line, "the alignment is not a power of two");
       variable.alignment = static_cast<std::uint32_t>(alignment);
     } else if (word.text == "v2" || word.text == "v4" || word.text == "v8") {

@@ -8,7 +8,7 @@ namespace kernwright::sim::ptx {
 namespace {
 
 /// 1 for words, 2 for halves, 4 for bytes; 0: no video instruction.
-int parts_of(std::string_view stem) {
+int count_parts(std::string_view stem) {
   if (stem.front() != 'v' || stem == "vote") return 0;
   return stem.back() == '2' ? 2 : stem.back() == '4' ? 4 : 1;
 }
@@ -59,7 +59,7 @@ bool take_minus(TokenReader& reader, const Instruction& instruction) {
 }
 
 void take_selector(TokenReader& reader, Instruction& instruction, bool negated) {
-  const int parts = parts_of(instruction.stem);
+  const int parts = count_parts(instruction.stem);
   const std::size_t index = instruction.operands.size() - 1;
   Selector selector;
   selector.negated = negated;

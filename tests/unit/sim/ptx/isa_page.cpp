@@ -17,14 +17,14 @@ std::string overview() {
   std::size_t runs = 0, noted = 0;
   std::string table;
   for (const ManualEntry& entry : manual_entries()) {
-    const std::vector<const IsaRow*> rows = rows_of(entry);
+    const std::vector<const IsaRow*> rows = find_rows(entry);
     if (rows.empty()) {
       table += format("| `{}` | refused | {} |\n", entry.name, entry.reason);
       continue;
     }
     std::set<std::string_view> notes;
     for (const IsaRow* row : rows) {
-      if (!row->note.empty() && entry_of(*row) == &entry) notes.insert(row->note);
+      if (!row->note.empty() && find_entry(*row) == &entry) notes.insert(row->note);
     }
     std::string text;
     for (const std::string_view note : notes)

@@ -52,7 +52,7 @@ TEST_CASE("operand parser: a vector register is its parts, with or without brace
   REQUIRE(whole.elements.size() == 2);
   CHECK(whole.elements[0].reg == 5);
   const Operand braces = text.parser.any();
-  CHECK(braces.with_predicate);
+  CHECK(braces.has_predicate);
   CHECK(braces.elements.size() == 3);
   CHECK(text.parser.any().special == SpecialRegister::tid_x);
 }
