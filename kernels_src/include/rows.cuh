@@ -53,19 +53,70 @@ __device__ __forceinline__ void for_held(int lane, int packs, Visit visit) {
   }
 }
 
-/// All loads are in flight before the wait for the first. Slots past the row become `filler`.
+/// Loads the pack by one predicated instruction: the compiler moves the conversion of a pack behind
+/// the condition of its load.
+template <typename T, int V>
+__device__ __forceinline__ void load_if(bool is_there, const Pack<T, V>* from, Pack<T, V>& pack) {
+  constexpr int kBytes = sizeof(pack);
+  static_assert(kBytes >= 2, "bytes have no registers of their own");
+  unsigned word[kBytes < 4 ? 1 : kBytes / 4] = {};
+  memcpy(word, &pack, kBytes);
+  const auto at = __cvta_generic_to_global(from);
+  const int wanted = is_there;
+  if constexpr (kBytes == 2) {
+    unsigned short half = word[0];
+    asm volatile("{.reg .pred p; setp.ne.s32 p, %1, 0; @p ld.global.b16 %0, [%2];}"
+                 : "+h"(half)
+                 : "r"(wanted), "l"(at));
+    word[0] = half;
+  } else if constexpr (kBytes == 4) {
+    asm volatile("{.reg .pred p; setp.ne.s32 p, %1, 0; @p ld.global.b32 %0, [%2];}"
+                 : "+r"(word[0])
+                 : "r"(wanted), "l"(at));
+  } else if constexpr (kBytes == 8) {
+    asm volatile("{.reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.v2.b32 {%0, %1}, [%3];}"
+                 : "+r"(word[0]), "+r"(word[1])
+                 : "r"(wanted), "l"(at));
+  } else {
+    asm volatile("{.reg .pred p; setp.ne.s32 p, %4, 0; @p ld.global.v4.b32 {%0, %1, %2, %3}, [%5];}"
+                 : "+r"(word[0]), "+r"(word[1]), "+r"(word[2]), "+r"(word[3])
+                 : "r"(wanted), "l"(at));
+  }
+  memcpy(&pack, word, kBytes);
+}
+
+/// A thread with more packs has fewer predicates than loads.
+constexpr int kFewItems = 4;
+
+/// Loads a thread's packs. All loads are in flight before the wait for the first.
+template <int V, int Items, int Width, typename T>
+__device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane,
+                                         int packs) {
+#pragma unroll
+  for (int i = 0; i < Items; ++i) {
+    const int pack = i * Width + lane;
+    const Pack<T, V>* const from = reinterpret_cast<const Pack<T, V>*>(row) + pack;
+    if constexpr (Items > kFewItems) {
+      load_if(pack < packs, from, raw[i]);
+    } else {
+      if (pack < packs) raw[i] = *from;
+    }
+  }
+}
+
+/// Slots past the row become `filler`, which T represents.
 template <int V, int Items, int Width, typename T>
 __device__ __forceinline__ void load_held(Compute<T> (&held)[V * Items], const T* row, int lane,
                                           int packs, Compute<T> filler) {
   Pack<T, V> raw[Items];
+  if constexpr (Items > kFewItems) {
 #pragma unroll
-  for (int i = 0; i < Items; ++i) {
-    const int pack = i * Width + lane;
-    if (pack < packs) raw[i] = reinterpret_cast<const Pack<T, V>*>(row)[pack];
+    for (int i = 0; i < V * Items; ++i) raw[i / V].value[i % V] = from_compute<T>(filler);
   }
+  load_raw<V, Items, Width>(raw, row, lane, packs);
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
-    const bool inside = i * Width + lane < packs;
+    const bool inside = Items > kFewItems || i * Width + lane < packs;
 #pragma unroll
     for (int j = 0; j < V; ++j) held[i * V + j] = inside ? computed(raw[i].value, j) : filler;
   }

@@ -86,26 +86,39 @@ __device__ __forceinline__ Two<C> held_moments(const C (&value)[V * Items], int 
   return {mean, row_reduce<Width, Threads, 1>(squares, Sum(), C(0))};
 }
 
-/// Stores the results of what is held, normalised and scaled.
+/// Stores the results of what is held, normalised and scaled. Threads with many packs load weights
+/// and biases of several packs at once.
 template <typename Out, int Held, typename W, int V, int Items, int Width, bool Channels,
           typename C>
 __device__ __forceinline__ void store_normal(
     Out* out, const C (&value)[V * Items], RowStatistics<C> row_is, const AffineArguments& affine,
     const HeldAffine<Held, Channels, W, V, Items, Width>& held, long long row, int lane, int packs,
     int first_pack) {
-#pragma unroll
-  for (int i = 0; i < Items; ++i) {
-    const int pack = i * Width + lane;
-    if (pack >= packs) continue;
-    C weight[V], bias[V];
-    held.get(weight, bias, affine, row, i, first_pack + pack);
+  const auto store = [&](int i, const C* weight, const C* bias) {
     Out result[V];
 #pragma unroll
     for (int j = 0; j < V; ++j) {
       const C normal = (value[i * V + j] - row_is.mean) * row_is.factor;
       result[j] = from_compute<Out>(static_cast<Compute<Out>>(normal * weight[j] + bias[j]));
     }
-    store_pack(out, pack, result);
+    store_pack(out, i * Width + lane, result);
+  };
+  constexpr int kBatch = Held == kNotHeld && !Channels && Items > 4 && V < 4 ? 4 / V : 1;
+#pragma unroll
+  for (int first = 0; first < Items; first += kBatch) {
+    C weight[kBatch * V], bias[kBatch * V];
+    if constexpr (kBatch > 1) {
+      const int at = first_pack + first * Width, left = packs - first * Width;
+      load_affine_packs<V, kBatch, Width, W>(weight, affine.weight, at, lane, left, C(1));
+      load_affine_packs<V, kBatch, Width, W>(bias, affine.bias, at, lane, left, C(0));
+    }
+#pragma unroll
+    for (int b = 0; b < kBatch && first + b < Items; ++b) {
+      const int pack = (first + b) * Width + lane;
+      if (pack >= packs) continue;
+      if constexpr (kBatch == 1) held.get(weight, bias, affine, row, first, first_pack + pack);
+      store(first + b, weight + b * V, bias + b * V);
+    }
   }
 }
 

@@ -358,17 +358,27 @@ __global__ void __launch_bounds__(kBlock, sizeof(typename Op::State) * kPack <= 
   const Index begin = segment * plan.segment;
   const Index end = plan.length - begin < plan.segment ? plan.length : begin + plan.segment;
   const Index step = kBlock / plan.lanes;
+  // Loads then need no walk. Packs of several elements took longer so (H200).
+  const bool is_straight = kPack == 1 && plan.reduced.ndim <= 1;
   using Elements = Pack<typename Op::Input, kPack>;
   typename Op::Part part[kPack];
 #pragma unroll
   for (int j = 0; j < kPack; ++j) part[j] = Op::begin();
   for (Index i = begin + threadIdx.x / plan.lanes; lives && i < end; i += step * kColumnLoads) {
     Elements elements[kColumnLoads];
+    if (is_straight && i + (kColumnLoads - 1) * step < end) {
 #pragma unroll
-    for (int k = 0; k < kColumnLoads; ++k) {
-      if (i + k * step < end) {
-        elements[k] = load<typename Op::Input, kPack>(
-            from + at.offset[1] + walk_offsets(plan.reduced, i + k * step).offset[1]);
+      for (int k = 0; k < kColumnLoads; ++k) {
+        elements[k] = load<typename Op::Input, kPack>(from + at.offset[1] +
+                                                      (i + k * step) * plan.reduced.stride[0][1]);
+      }
+    } else {
+#pragma unroll
+      for (int k = 0; k < kColumnLoads; ++k) {
+        if (i + k * step < end) {
+          elements[k] = load<typename Op::Input, kPack>(
+              from + at.offset[1] + walk_offsets(plan.reduced, i + k * step).offset[1]);
+        }
       }
     }
 #pragma unroll

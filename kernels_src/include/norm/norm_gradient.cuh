@@ -33,16 +33,6 @@ __device__ __forceinline__ NormGradient<C> finish_norm_gradient(C mean, C square
   return row;
 }
 
-template <int V, int Items, int Width, typename T>
-__device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane,
-                                         int packs) {
-#pragma unroll
-  for (int i = 0; i < Items; ++i) {
-    const int pack = i * Width + lane;
-    if (pack < packs) raw[i] = reinterpret_cast<const Pack<T, V>*>(row)[pack];
-  }
-}
-
 /// Calls visit(slot, weight) for a thread's elements of a row. The weights come from a cache each
 /// time, so they take no registers.
 template <typename W, int V, int Items, int Width, bool Channels, typename C>

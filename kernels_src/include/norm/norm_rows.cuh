@@ -41,6 +41,18 @@ __device__ __forceinline__ void load_affine(C (&values)[V], const void* array,
   }
 }
 
+/// The elements of a thread's packs, of `packs` from pack number `first` of a row on.
+template <int V, int Items, int Width, typename W, typename C>
+__device__ __forceinline__ void load_affine_packs(C (&values)[V * Items], const void* array,
+                                                  int first, int lane, int packs, C none) {
+  Pack<W, V> raw[Items];
+  if (array != nullptr)
+    load_raw<V, Items, Width>(raw, static_cast<const W*>(array) + first * V, lane, packs);
+#pragma unroll
+  for (int i = 0; i < V * Items; ++i)
+    values[i] = array != nullptr ? static_cast<C>(computed(raw[i / V].value, i % V)) : none;
+}
+
 /// The parts of the affine step in a launch, if its kernel loads them early: kNotHeld, or the sum
 /// of kHeldWeight and kHeldBias.
 constexpr int kNotHeld = -1, kHeldWeight = 1, kHeldBias = 2;
@@ -57,13 +69,9 @@ struct HeldAffine {
 
   __device__ __forceinline__ HeldAffine(const AffineArguments& affine, int lane, int packs,
                                         int first_pack) {
-#pragma unroll
-    for (int i = 0; i < (kWeight || kBias ? Items : 0); ++i) {
-      const int pack = i * Width + lane;
-      if (pack >= packs) continue;
-      if constexpr (kWeight) weight[i] = at(affine.weight, first_pack + pack);
-      if constexpr (kBias) bias[i] = at(affine.bias, first_pack + pack);
-    }
+    if constexpr (kWeight)
+      load_raw<V, Items, Width>(weight, at(affine.weight, first_pack), lane, packs);
+    if constexpr (kBias) load_raw<V, Items, Width>(bias, at(affine.bias, first_pack), lane, packs);
   }
   /// The elements of the thread's pack `i`, which is pack `pack` of the row.
   template <typename C>
@@ -83,8 +91,8 @@ struct HeldAffine {
   }
 
  private:
-  __device__ static const Pack<W, V>& at(const void* array, int pack) {
-    return static_cast<const Pack<W, V>*>(array)[pack];
+  __device__ static const W* at(const void* array, int pack) {
+    return static_cast<const W*>(array) + pack * V;
   }
 };
 
