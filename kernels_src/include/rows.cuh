@@ -85,38 +85,41 @@ __device__ __forceinline__ void load_if(bool is_there, const Pack<T, V>* from, P
   memcpy(&pack, word, kBytes);
 }
 
-/// A thread with more packs has fewer predicates than loads.
-constexpr int kFewItems = 4;
-
-/// Loads a thread's packs. All loads are in flight before the wait for the first.
 template <int V, int Items, int Width, typename T>
 __device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane,
                                          int packs) {
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
     const int pack = i * Width + lane;
-    const Pack<T, V>* const from = reinterpret_cast<const Pack<T, V>*>(row) + pack;
-    if constexpr (Items > kFewItems) {
-      load_if(pack < packs, from, raw[i]);
-    } else {
-      if (pack < packs) raw[i] = *from;
-    }
+    if (pack < packs) raw[i] = reinterpret_cast<const Pack<T, V>*>(row)[pack];
   }
 }
 
-/// Slots past the row become `filler`, which T represents.
-template <int V, int Items, int Width, typename T>
+/// Whether a thread has more packs of a row than predicates for their loads. Parts of warps took
+/// longer by load_if() (rms_norm of 98304x80, H200).
+template <int Items, int Width>
+constexpr bool kManyPacks = Items > 4 && Width >= 32;
+
+/// All loads are in flight before the wait for the first. Slots past the row become `filler`, which
+/// T represents.
+template <int V, int Items, int Width, bool Predicated = kManyPacks<Items, Width>, typename T>
 __device__ __forceinline__ void load_held(Compute<T> (&held)[V * Items], const T* row, int lane,
                                           int packs, Compute<T> filler) {
   Pack<T, V> raw[Items];
-  if constexpr (Items > kFewItems) {
+  if constexpr (Predicated) {
 #pragma unroll
-    for (int i = 0; i < V * Items; ++i) raw[i / V].value[i % V] = from_compute<T>(filler);
+    for (int i = 0; i < Items; ++i) {
+      const int pack = i * Width + lane;
+#pragma unroll
+      for (int j = 0; j < V; ++j) raw[i].value[j] = from_compute<T>(filler);
+      load_if(pack < packs, reinterpret_cast<const Pack<T, V>*>(row) + pack, raw[i]);
+    }
+  } else {
+    load_raw<V, Items, Width>(raw, row, lane, packs);
   }
-  load_raw<V, Items, Width>(raw, row, lane, packs);
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
-    const bool inside = Items > kFewItems || i * Width + lane < packs;
+    const bool inside = Predicated || i * Width + lane < packs;
 #pragma unroll
     for (int j = 0; j < V; ++j) held[i * V + j] = inside ? computed(raw[i].value, j) : filler;
   }

@@ -46,10 +46,11 @@ __device__ __forceinline__ void store_pack(Out* row, int pack, const Out (&value
 template <typename T, int V, int Items, int Width, bool Residual>
 __device__ __forceinline__ void load_input(Compute<T> (&value)[V * Items], const T* x,
                                            const T* residual, T* sum_out, int lane, int packs) {
-  load_held<V, Items, Width>(value, x, lane, packs, Compute<T>(0));
+  constexpr bool kPredicated = V == 1 && kManyPacks<Items, Width>;
+  load_held<V, Items, Width, kPredicated>(value, x, lane, packs, Compute<T>(0));
   if constexpr (Residual) {
     Compute<T> other[V * Items];
-    load_held<V, Items, Width>(other, residual, lane, packs, Compute<T>(0));
+    load_held<V, Items, Width, kPredicated>(other, residual, lane, packs, Compute<T>(0));
 #pragma unroll
     for (int i = 0; i < V * Items; ++i) value[i] = to_compute(from_compute<T>(value[i] + other[i]));
     store_held<V, Items, Width>(sum_out, lane, packs, [&](int slot, int) { return value[slot]; });
@@ -103,7 +104,8 @@ __device__ __forceinline__ void store_normal(
     }
     store_pack(out, i * Width + lane, result);
   };
-  constexpr int kBatch = Held == kNotHeld && !Channels && Items > 4 && V < 4 ? 4 / V : 1;
+  constexpr int kBatch =
+      Held == kNotHeld && !Channels && V == 1 && kManyPacks<Items, Width> ? 4 : 1;
 #pragma unroll
   for (int first = 0; first < Items; first += kBatch) {
     C weight[kBatch * V], bias[kBatch * V];

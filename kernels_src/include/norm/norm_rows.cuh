@@ -69,9 +69,13 @@ struct HeldAffine {
 
   __device__ __forceinline__ HeldAffine(const AffineArguments& affine, int lane, int packs,
                                         int first_pack) {
-    if constexpr (kWeight)
-      load_raw<V, Items, Width>(weight, at(affine.weight, first_pack), lane, packs);
-    if constexpr (kBias) load_raw<V, Items, Width>(bias, at(affine.bias, first_pack), lane, packs);
+#pragma unroll
+    for (int i = 0; i < (kWeight || kBias ? Items : 0); ++i) {
+      const int pack = i * Width + lane;
+      if (pack >= packs) continue;
+      if constexpr (kWeight) weight[i] = at(affine.weight, first_pack + pack);
+      if constexpr (kBias) bias[i] = at(affine.bias, first_pack + pack);
+    }
   }
   /// The elements of the thread's pack `i`, which is pack `pack` of the row.
   template <typename C>
@@ -91,8 +95,8 @@ struct HeldAffine {
   }
 
  private:
-  __device__ static const W* at(const void* array, int pack) {
-    return static_cast<const W*>(array) + pack * V;
+  __device__ static const Pack<W, V>& at(const void* array, int pack) {
+    return static_cast<const Pack<W, V>*>(array)[pack];
   }
 };
 
