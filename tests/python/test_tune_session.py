@@ -230,6 +230,25 @@ def test_a_const_argument_is_compared_without_expected_values_too():
     assert tuned.trials[1].error.startswith("argument 0 (x) is const in the kernel's signature")
 
 
+@pytest.mark.parametrize("verify", [None, lambda x, y: (None, 2 * x)])
+def test_a_const_argument_that_later_launches_change_is_found(verify):
+    """Each configuration that changes it is refused, whichever of them runs first."""
+    text = """__device__ int launches;
+    __global__ void twice(const float* x, float* y) {
+      y[threadIdx.x] = 2 * x[threadIdx.x];
+      if (threadIdx.x == 0 && ++launches > HONEST && HONEST < 100) const_cast<float*>(x)[3] = 0;
+    }"""
+    tuned = Session(
+        text, Space(HONEST=[1, 100, 2, 4]), (X[:32], X[:32].copy()), grid=1, block=32, verify=verify
+    )
+    tuned.run()
+    found = {trial.config["HONEST"]: trial for trial in tuned.trials}
+    assert found[100].status == "correct"
+    for launches in (1, 2, 4):
+        assert found[launches].status == "correctness"
+        assert "x) is const in the kernel's signature" in found[launches].error
+
+
 def test_a_const_argument_is_compared_after_each_launch():
     """Two launches put back what one has changed."""
     text = """__global__ void twice(const float* x, float* y) {
