@@ -207,9 +207,10 @@ std::string name_argument(py::handle name, const char* what) {
   Py_ssize_t length = 0;
   const char* const bytes = PyUnicode_AsUTF8AndSize(name.ptr(), &length);
   if (bytes == nullptr) {
-    PyErr_Clear();
-    throw InvalidArgument(
-        format("{} {} has a lone surrogate, which no name has", what, short_repr(name)));
+    const py::error_already_set error;
+    if (!error.matches(PyExc_UnicodeEncodeError)) throw error;
+    throw InvalidArgument(format("{} {} has a lone surrogate at index {}, which no name has", what,
+                                 short_repr(name), error.value().attr("start").cast<Py_ssize_t>()));
   }
   const std::string text(bytes, static_cast<std::size_t>(length));
   require_whole_name(text, what);

@@ -75,6 +75,7 @@ struct JudgedScheduler {
   std::shared_ptr<Scheduler> scheduler;
   Sum sum;
   std::vector<TaskPointer> tasks;
+  TaskPointer cancelled_inside;  ///< its work may run in check(), after a fault has ended the use
 };
 
 /// Checks the rules after the use, also where a fault ended it.
@@ -117,10 +118,10 @@ void use_cancellation(JudgedScheduler& run) {
   const TaskPointer waiting = run.submit({.memory = {{1 << 10, 1 << 10}}});
   const TaskPointer behind = run.submit({.after = {waiting}});
   require(run.scheduler->cancel(waiting), "a waiting task is cancelled");
-  TaskPointer inside;
-  inside = run.scheduler->submit({.share = {{0.25, 0.5}}}, make_work([&](const Stream& on) {
+  TaskPointer& inside = run.cancelled_inside;
+  inside = run.scheduler->submit({.share = {{0.25, 0.5}}}, make_work([&run](const Stream& on) {
                                    run.sum.add(on);
-                                   run.scheduler->cancel(inside);
+                                   run.scheduler->cancel(run.cancelled_inside);
                                    run.sum.add(on);
                                  }));
   run.tasks.push_back(inside);

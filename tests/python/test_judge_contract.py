@@ -101,12 +101,15 @@ def test_wrong_words_for_arguments(judge):
                 turned(**{word: value})
     with pytest.raises(kw.InvalidArgument, match="both workspace and inout"):
         turned(workspace=1, inout=1)
-    for workspace, words in ((3, "is an array, not"), (9, "does not exist"), (1, "returns None"),
+    for workspace, words in ((3, "is an array, not"), (9, "there are 4"), (1, "returns None"),
                              (0, "const")):  # fmt: skip
         with pytest.raises(kw.InvalidArgument, match=words):
             judge.judge(SCRATCH, turned(workspace=workspace))
     unnamed = affine(inputs=lambda s, c: AFFINE.inputs(s, c), signature=None, workspace=1)
     assert unnamed.workspace == {1}
+    unnamed = affine(inputs=lambda s, c: AFFINE.inputs(s, c), signature=None, workspace=9)
+    with pytest.raises(kw.InvalidArgument, match="does not exist"):
+        judge.judge(GOOD, unnamed)
     assert affine(signature="const float*x,float y[],int n", workspace="y").workspace == {1}
 
 
