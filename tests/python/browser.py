@@ -120,7 +120,7 @@ class Browser:
                 assert "error" not in message, f"{method}: {message['error']}"
                 return message["result"]
 
-    def _receive(self, timeout=30):
+    def _receive(self, timeout=300):
         while b"\0" not in self._rest:
             if not select.select([self.reads], [], [], timeout)[0]:
                 raise TimeoutError("the browser does not answer")
@@ -168,7 +168,7 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def wait_for(self, expression, seconds=10):
+    def wait_for(self, expression, seconds=120):
         """The first true value of an expression."""
         limit = time.monotonic() + seconds
         while not (value := self.ask(expression)):

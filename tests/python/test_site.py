@@ -57,7 +57,7 @@ def folder(tmp_path_factory):
             options = [] if CAN_BUILD else ["--pages-only"]
             command = [*without_network(), sys.executable, SCRIPT, made, *options]
             try:
-                built = subprocess.run(command, capture_output=True, text=True, timeout=200)
+                built = subprocess.run(command, capture_output=True, text=True, timeout=800)
                 said = f"{built.returncode}\n{built.stdout}{built.stderr}"
             except subprocess.TimeoutExpired as error:
                 said = str(error)
