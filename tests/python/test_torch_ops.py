@@ -351,3 +351,21 @@ def test_tensors_of_the_host_are_read(dtype):
         made = kw.asarray(tensor)
         assert made.dtype.name == str(dtype).removeprefix("torch.")
         assert made.astype("float32").numpy().tolist() == tensor.float().tolist()
+
+
+def test_schemas_are_those_of_annotations():
+    """torch's own reading of the annotations, but for its SymInt in place of each int."""
+    from kernwright.torch._operators import schema_of
+
+    def run(
+        xs: list[torch.Tensor], x: torch.Tensor, y: torch.Tensor | None, axis: int,
+        padding: int | None, scale: float, cap: float | None, causal: bool, kind: str,
+        dtype: torch.dtype | None,
+    ) -> tuple[torch.Tensor, torch.Tensor]: ...  # fmt: skip
+
+    def extent(rows: int | torch.SymInt) -> torch.Tensor: ...
+
+    theirs = torch.library.infer_schema(run, mutates_args=("x", "xs"))
+    want = theirs.replace("SymInt", "int").replace("a0!", "b!").replace("a1!", "a!")
+    assert schema_of(run, ("x", "xs")) == want
+    assert schema_of(extent) == "(SymInt rows) -> Tensor"

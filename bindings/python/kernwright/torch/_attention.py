@@ -262,7 +262,6 @@ def _gradient(ctx: Any, dy: torch.Tensor, _: Any) -> Any:
 
 _forward = define(
     "attention",
-    "(Tensor q, Tensor k, Tensor v, Tensor? mask, bool causal, float? scale) -> (Tensor, Tensor)",
     _run,
     lambda q, k, v, mask, causal, scale: (
         empty(q, (*q.shape[:-1], v.shape[-1])),
@@ -271,8 +270,6 @@ _forward = define(
 )
 _backward = define(
     "attention_backward",
-    "(Tensor dy, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, Tensor? mask, bool causal,"
-    " float? scale) -> (Tensor, Tensor, Tensor)",
     _run_backward,
     lambda dy, q, k, v, *_: (empty(q), empty(k), empty(v)),
 )

@@ -225,17 +225,11 @@ def _fake_append(qkv: Any, key_cache: torch.Tensor, *rest: Any) -> torch.Tensor:
 
 _decode = define(
     "decode_attention",
-    "(Tensor query, Tensor key_cache, Tensor value_cache, Tensor? lengths, Tensor? page_table,"
-    " Tensor? sinks, Tensor? alibi, Tensor? key_scale, Tensor? value_scale, float? scale,"
-    " int? window, float? soft_cap, bool return_lse, int? splits) -> (Tensor, Tensor)",
     _run_decode,
     _fake_decode,
 )
 _append = define(
     "append_qkv",
-    "(Tensor[] qkv, Tensor(a!) key_cache, Tensor(b!) value_cache, Tensor positions, Tensor? cos,"
-    " Tensor? sin, Tensor? q_weight, Tensor? k_weight, Tensor? rope_positions, Tensor? page_table,"
-    " Tensor? key_scale, Tensor? value_scale, float eps, bool interleaved) -> Tensor",
     _run_append,
     _fake_append,
     ("key_cache", "value_cache"),

@@ -43,7 +43,11 @@ def _run(ids: torch.Tensor, table: torch.Tensor, padding: int | None, scale: flo
 
 
 def _run_backward(
-    dy: torch.Tensor, ids: torch.Tensor, rows: int, padding: int | None, scale: float
+    dy: torch.Tensor,
+    ids: torch.Tensor,
+    rows: int | torch.SymInt,
+    padding: int | None,
+    scale: float,
 ) -> torch.Tensor:
     return call(_core._embedding_backward, dy, dy, ids, rows, padding, scale)
 
@@ -61,13 +65,11 @@ def _gradient(ctx: Any, dy: torch.Tensor) -> Any:
 
 _forward = define(
     "embedding",
-    "(Tensor ids, Tensor table, int? padding, float scale) -> Tensor",
     _run,
     lambda ids, table, padding, scale: empty(table, (*ids.shape, table.shape[1])),
 )
 _backward = define(
     "embedding_backward",
-    "(Tensor dy, Tensor ids, SymInt rows, int? padding, float scale) -> Tensor",
     _run_backward,
     lambda dy, ids, rows, padding, scale: empty(dy, (rows, dy.shape[-1])),
 )

@@ -178,52 +178,58 @@ def _half(x: torch.Tensor) -> torch.Tensor:
     return empty(x, (*x.shape[:-1], x.shape[-1] // 2))
 
 
-_activate = define(
-    "activation",
-    "(Tensor x, str name, float a, float b) -> Tensor",
-    lambda x, name, a, b: call(_core._activate, x, name, x, a, b),
-    lambda x, name, a, b: empty(x),
-)
-define(
-    "activation_backward",
-    "(Tensor dy, Tensor x, str name, float a, float b) -> Tensor",
-    lambda dy, x, name, a, b: call(_core._activate_backward, x, name, dy, x, a, b),
-    lambda dy, x, name, a, b: empty(x),
-)
-_pair = define(
-    "gate",
-    "(Tensor gate, Tensor up, str name) -> Tensor",
-    lambda gate, up, name: call(_core._gate, gate, name, gate, up),
-    lambda gate, up, name: empty(gate),
-)
-define(
-    "gate_backward",
-    "(Tensor dy, Tensor gate, Tensor up, str name) -> (Tensor, Tensor)",
-    lambda dy, gate, up, name: call(_core._gate_backward, gate, name, dy, gate, up),
-    lambda dy, gate, up, name: (empty(gate), empty(up)),
-)
-_packed = define(
-    "packed_gate",
-    "(Tensor gate_up, str name) -> Tensor",
-    lambda gate_up, name: call(_core._gate, gate_up, name, gate_up, None),
-    lambda gate_up, name: _half(gate_up),
-)
-define(
-    "packed_gate_backward",
-    "(Tensor dy, Tensor gate_up, str name) -> Tensor",
-    lambda dy, gate_up, name: call(_core._gate_backward, gate_up, name, dy, gate_up, None),
-    lambda dy, gate_up, name: empty(gate_up),
-)
+def _run_activation(x: torch.Tensor, name: str, a: float, b: float) -> torch.Tensor:
+    return call(_core._activate, x, name, x, a, b)
+
+
+def _run_activation_backward(
+    dy: torch.Tensor, x: torch.Tensor, name: str, a: float, b: float
+) -> torch.Tensor:
+    return call(_core._activate_backward, x, name, dy, x, a, b)
+
+
+def _run_gate(gate: torch.Tensor, up: torch.Tensor, name: str) -> torch.Tensor:
+    return call(_core._gate, gate, name, gate, up)
+
+
+def _run_gate_backward(
+    dy: torch.Tensor, gate: torch.Tensor, up: torch.Tensor, name: str
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return call(_core._gate_backward, gate, name, dy, gate, up)
+
+
+def _run_packed_gate(gate_up: torch.Tensor, name: str) -> torch.Tensor:
+    return call(_core._gate, gate_up, name, gate_up, None)
+
+
+def _run_packed_gate_backward(dy: torch.Tensor, gate_up: torch.Tensor, name: str) -> torch.Tensor:
+    return call(_core._gate_backward, gate_up, name, dy, gate_up, None)
+
+
+def _run_bias_activation(
+    x: torch.Tensor, bias: torch.Tensor, name: str, a: float, b: float
+) -> torch.Tensor:
+    return call(_core._bias_activate, x, name, x, bias, a, b)
+
+
+def _run_bias_activation_backward(
+    dy: torch.Tensor, x: torch.Tensor, bias: torch.Tensor, name: str, a: float, b: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return call(_core._bias_activate_backward, x, name, dy, x, bias, a, b)
+
+
+_activate = define("activation", _run_activation, lambda x, name, a, b: empty(x))
+define("activation_backward", _run_activation_backward, lambda dy, x, name, a, b: empty(x))
+_pair = define("gate", _run_gate, lambda gate, up, name: empty(gate))
+define("gate_backward", _run_gate_backward, lambda dy, gate, up, name: (empty(gate), empty(up)))
+_packed = define("packed_gate", _run_packed_gate, lambda gate_up, name: _half(gate_up))
+define("packed_gate_backward", _run_packed_gate_backward, lambda dy, gate_up, name: empty(gate_up))
 _bias_activate = define(
-    "bias_activation",
-    "(Tensor x, Tensor bias, str name, float a, float b) -> Tensor",
-    lambda x, bias, name, a, b: call(_core._bias_activate, x, name, x, bias, a, b),
-    lambda x, bias, name, a, b: empty(x),
+    "bias_activation", _run_bias_activation, lambda x, bias, name, a, b: empty(x)
 )
 define(
     "bias_activation_backward",
-    "(Tensor dy, Tensor x, Tensor bias, str name, float a, float b) -> (Tensor, Tensor)",
-    lambda dy, x, bias, name, a, b: call(_core._bias_activate_backward, x, name, dy, x, bias, a, b),
+    _run_bias_activation_backward,
     lambda dy, x, bias, name, a, b: (empty(x), empty(bias)),
 )
 for _name in ("activation", "gate", "packed_gate", "bias_activation"):

@@ -51,7 +51,6 @@ def _gradient(ctx: Any, dy: torch.Tensor) -> Any:
 
 _forward = define(
     "linear",
-    "(Tensor x, Tensor weight, Tensor? bias) -> Tensor",
     _run,
     lambda x, weight, bias: empty(x, (*x.shape[:-1], weight.shape[0])),
 )

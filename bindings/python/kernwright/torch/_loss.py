@@ -157,12 +157,9 @@ def _gradient(ctx: Any, above: torch.Tensor) -> Any:
     return _backward(above, *ctx.saved_tensors, *ctx.options), *(None,) * 6
 
 
-_INPUTS = "Tensor logits, Tensor target, Tensor? weight"
-_OPTIONS = "str reduction, float smoothing, float z_loss, int ignored"
-_forward = define("cross_entropy", f"({_INPUTS}, {_OPTIONS}) -> Tensor", _run, _fake)
+_forward = define("cross_entropy", _run, _fake)
 _backward = define(
     "cross_entropy_backward",
-    f"(Tensor above, {_INPUTS}, {_OPTIONS}) -> Tensor",
     _run_backward,
     lambda above, logits, *_: empty(logits),
 )

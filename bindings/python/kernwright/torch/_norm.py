@@ -214,21 +214,16 @@ def _gradient_add(ctx: Any, dy: torch.Tensor, dsum: torch.Tensor) -> Any:
 
 _forward = define(
     "norm",
-    "(Tensor x, Tensor? weight, Tensor? bias, str kind, float eps, int? groups) -> Tensor",
     _run,
     lambda x, weight, bias, kind, eps, groups: empty(x),
 )
 _add_forward = define(
     "add_norm",
-    "(Tensor x, Tensor residual, Tensor? weight, Tensor? bias, str kind, float eps)"
-    " -> (Tensor, Tensor)",
     _run_add,
     lambda x, residual, weight, bias, kind, eps: (empty(x), empty(x)),
 )
 _backward = define(
     "norm_backward",
-    "(Tensor dy, Tensor x, Tensor? weight, str kind, float eps, bool bias, int? groups)"
-    " -> (Tensor, Tensor, Tensor)",
     _run_backward,
     _fake_backward,
 )

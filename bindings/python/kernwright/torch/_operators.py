@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import torch
@@ -31,16 +31,43 @@ _CARRIERS = {
 }
 
 
+# Types of an operator's arguments and results, as schemas of torch name them.
+_SCHEMA_TYPES: dict[Any, str] = {
+    torch.Tensor: "Tensor",
+    list[torch.Tensor]: "Tensor[]",
+    torch.dtype: "ScalarType",
+    int | torch.SymInt: "SymInt",
+    int: "int",
+    float: "float",
+    bool: "bool",
+    str: "str",
+}
+_SCHEMA_TYPES |= {kind | None: f"{name}?" for kind, name in _SCHEMA_TYPES.items()}
+
+
+def schema_of(run: Callable[..., Any], changed: tuple[str, ...] = ()) -> str:
+    """The schema of an operator that calls `run`, from its annotations. torch.library makes a
+    schema, too, in which each int is a SymInt: torch.compile() would not specialize on an axis."""
+    types = get_type_hints(run)
+    result = types.pop("return")
+    names = {name: _SCHEMA_TYPES[kind] for name, kind in types.items()}
+    for alias, name in zip("abcdefgh", changed, strict=False):
+        names[name] = names[name].replace("Tensor", f"Tensor({alias}!)", 1)
+    results = ", ".join(_SCHEMA_TYPES[kind] for kind in get_args(result) or (result,))
+    arguments = ", ".join(f"{kind} {name}" for name, kind in names.items())
+    return f"({arguments}) -> " + (f"({results})" if get_args(result) else results)
+
+
 def define(
     name: str,
-    schema: str,
     run: Callable[..., Any],
     fake: Callable[..., Any],
     changed: tuple[str, ...] = (),
 ) -> Callable[..., Any]:
-    """The operator kernwright::name of that schema. `run` gets tensors of one device; `fake` makes
-    results of the right shapes and types, in what no kernel runs for. It writes to the arguments
-    of the names in `changed`."""
+    """The operator kernwright::name; its schema follows the annotations of `run`, which gets
+    tensors of one device. `fake` makes results of the right shapes and types, in what no kernel
+    runs for. The operator writes to the arguments of the names in `changed`."""
+    schema = schema_of(run, changed)
     made = torch.library.custom_op(f"kernwright::{name}", run, mutates_args=changed, schema=schema)
     made.register_fake(fake)
     return getattr(torch.ops.kernwright, name).default

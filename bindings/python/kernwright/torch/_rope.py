@@ -118,16 +118,7 @@ def _turned_back(ctx: Any, operator: Any, *gradients: torch.Tensor) -> Any:
     return (*made, *(None for _ in range(7)))
 
 
-_REST = (
-    "Tensor cos, Tensor sin, Tensor? positions, int offset, bool interleaved, bool heads_first,"
-    " bool backward"
-)
-_one = define("rope", f"(Tensor q, {_REST}) -> Tensor", _run_one, lambda q, *_: empty(q))
-_two = define(
-    "rope_pair",
-    f"(Tensor q, Tensor k, {_REST}) -> (Tensor, Tensor)",
-    _run_two,
-    lambda q, k, *_: (empty(q), empty(k)),
-)
+_one = define("rope", _run_one, lambda q, *_: empty(q))
+_two = define("rope_pair", _run_two, lambda q, k, *_: (empty(q), empty(k)))
 differentiate("rope", lambda ctx, dq: _turned_back(ctx, _one, dq), _setup)
 differentiate("rope_pair", lambda ctx, dq, dk: _turned_back(ctx, _two, dq, dk), _setup)

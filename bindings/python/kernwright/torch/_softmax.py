@@ -106,13 +106,11 @@ def _gradient(ctx: Any, dy: torch.Tensor) -> Any:
 
 _forward = define(
     "softmax",
-    "(Tensor x, int dim, bool logarithm, ScalarType? dtype, float scale, Tensor? mask) -> Tensor",
     _run,
     lambda x, dim, logarithm, dtype, scale, mask: empty(x, dtype=dtype),
 )
 _backward = define(
     "softmax_backward",
-    "(Tensor dy, Tensor y, int dim, bool logarithm, float scale) -> Tensor",
     _run_backward,
     lambda dy, y, dim, logarithm, scale: empty(y),
 )
