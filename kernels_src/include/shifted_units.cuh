@@ -67,40 +67,48 @@ __device__ __forceinline__ Pack<T, N> load_unaligned(const char* from) {
   return shifted.pack;
 }
 
-/// Loads the packs `first` + i * Width + lane of a row of n elements at any address, at least one
-/// aligned unit of which is whole. Only the row's bytes and the unit with its first byte are read.
-/// What is behind the row is undefined.
+/// Loads the packs `first` + i * Width + lane of a row of n elements at any address, at least two
+/// aligned units of which are whole. Only the row's bytes are read; what is behind the row is
+/// undefined.
 template <int Items, int Width, typename T>
 __device__ __forceinline__ void load_shifted(Unit16 (&packs)[Items], const T* row, int first,
                                              int lane, int n) {
   constexpr int kSize = sizeof(T), kPack = 16 / kSize;
   const int shift = static_cast<int>(reinterpret_cast<unsigned long long>(row) % 16);
   const Unit16* const units = reinterpret_cast<const Unit16*>(row - shift / kSize);
-  const int whole = (shift + n * kSize) / 16;
+  // The units in front of `end` are whole, the first one where nothing is shifted. Other arrays may
+  // have the rest of the others.
+  const int end = (shift + n * kSize) / 16;
+  const bool has_first = shift > 0 && first + lane == 0;
   Unit16 low[Items], high[Items];
   bool has_last = false;
 #pragma unroll
   for (int i = 0; i < Items; ++i) {
     const int unit = first + i * Width + lane;
-    low[i] = units[min(unit, whole - 1)];
-    high[i] = units[min(unit + 1, whole - 1)];
-    has_last = has_last || unit == whole || unit + 1 == whole;
+    low[i] = units[i == 0 && has_first ? 1 : min(unit, end - 1)];
+    high[i] = units[min(unit + 1, end - 1)];
+    has_last = has_last || unit == end || unit + 1 == end;
   }
-  if (has_last) {  // its elements are loaded one by one
-    const int begin = whole * kPack - shift / kSize;
-    union Last {
+  const auto load_part = [&](int unit) {  // element by element
+    union {
       Unit16 unit;
       T element[kPack];
-      __device__ Last() : unit{} {}
-    } last;
+    } part = {};
 #pragma unroll
-    for (int j = 0; j < kPack; ++j)
-      if (begin + j < n) last.element[j] = row[begin + j];
+    for (int j = 0; j < kPack; ++j) {
+      const int at = unit * kPack - shift / kSize + j;
+      if (at >= 0 && at < n) part.element[j] = row[at];
+    }
+    return part.unit;
+  };
+  if (has_first) low[0] = load_part(0);
+  if (has_last) {
+    const Unit16 last = load_part(end);
 #pragma unroll
     for (int i = 0; i < Items; ++i) {
       const int unit = first + i * Width + lane;
-      if (unit == whole) low[i] = last.unit;
-      if (unit + 1 == whole) high[i] = last.unit;
+      if (unit == end) low[i] = last;
+      if (unit + 1 == end) high[i] = last;
     }
   }
 #pragma unroll
