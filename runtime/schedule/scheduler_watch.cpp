@@ -14,11 +14,18 @@ namespace {
 constexpr std::size_t kFewTasks = 2;
 constexpr std::chrono::microseconds kFresh(900);  ///< the age of a look that spares another one
 
+/// The part of a sum of times that fits into so much time.
+float fitting_part(float sum, float time) { return sum > time ? time / sum : 1; }
+
 /// The tasks of a stream that ended, in ms after the last end that was known before.
 struct Busy {
-  float begin = 0, end = 0;
+  float begin = 0, end = 0;     ///< of all of them
+  float sum = 0, latest = 0;    ///< times of all; of the last one
   const Event* last = nullptr;  ///< the end of the last one
   int tasks = 0;
+
+  float time() const { return std::max(end - std::max(begin, 0.0F), 0.0F); }
+  float part() const { return fitting_part(sum, time()); }
 };
 
 /// Milliseconds in which any of the streams was at work.
@@ -46,13 +53,13 @@ bool reap_safely(SchedulerCore& core) noexcept {
 }  // namespace
 
 /// Device time of tasks whose work is done: of each from its beginning, or from the end of the one
-/// in front of it on its stream. Where streams ran at once, all count for less, so that no time
-/// counts twice. A question to the driver takes microseconds: one is asked for each task, and two
-/// for each stream.
+/// in front of it on its stream. Time up to the last known end was charged before. So the tasks of
+/// a stream share the time of the stream since then, and streams share the time in which any was at
+/// work. A pause between two tasks of a stream counts as work of the stream. A question to the
+/// driver takes microseconds: one is asked for each task, and two for each stream.
 void SchedulerCore::charge(Ended& ended) {
   std::vector<Busy> streams(lanes_.size());
   std::vector<std::pair<Task*, float>> times;  // ms
-  float sum = 0;
   for (auto& [task, failure] : ended) {
     if (failure != nullptr || task->is_paced_) continue;
     if (!last_end_) last_end_ = task->begin_;
@@ -66,30 +73,34 @@ void SchedulerCore::charge(Ended& ended) {
       const float time = task->begin_ ? end.elapsed_ms(*task->begin_)
                          : is_first   ? std::max(place, 0.0F)
                                       : end.elapsed_ms(*stream.last);
-      if (is_first) stream = {place - time, place};
+      times.emplace_back(task.get(), time);
+      if (is_first) stream = {.begin = place - time, .end = place};
       stream.last = &end;
       ++stream.tasks;
-      times.emplace_back(task.get(), time);
-      sum += time;
+      stream.sum += stream.latest = time;
     } catch (...) {
       failure = std::current_exception();
     }
   }
   const Event* latest = nullptr;
-  float latest_end = 0;
+  float latest_end = 0, sum = 0;
   for (Busy& stream : streams) {
     try {
       if (stream.tasks > 1) stream.end = stream.last->elapsed_ms(*last_end_);
     } catch (const std::exception&) {  // the next call of the driver tells
     }
+    // Another task may have begun and ended in the work of the last one.
+    stream.begin = std::min(stream.begin, stream.end - stream.latest);
+    sum += stream.sum * stream.part();
     if (stream.end <= latest_end) continue;
     latest_end = stream.end;
     latest = stream.last;
   }
   if (latest != nullptr) last_end_ = *latest;
-  const float busy = busy_time(std::move(streams));
-  const float part = sum > busy ? busy / sum : 1;
-  for (const auto& [task, time] : times) task->device_ = from_seconds(time * part / 1e3);
+  const float part = fitting_part(sum, busy_time(streams));
+  for (const auto& [task, time] : times) {
+    task->device_ = from_seconds(time * streams[task->lane_].part() * part / 1e3);
+  }
 }
 
 /// At most so many of the oldest tasks of a lane.

@@ -1,4 +1,5 @@
 // How the ends of tasks are seen: few calls of the driver, and nobody forgotten.
+#include "base/errors.h"
 #include "core/device.h"
 #include "schedule/scheduler.h"
 #include "unit/core/fake_driver.h"
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -147,6 +149,89 @@ TEST_CASE("scheduler watch: tasks at once on an idle device share the time that 
   const Time sum = scheduler.stats(outer).device + scheduler.stats(inner).device;
   CHECK(seconds(sum) == doctest::Approx(3 * kStep));
   CHECK(scheduler.stats(outer).device > scheduler.stats(inner).device);
+}
+
+TEST_CASE("scheduler watch: the end of a long task takes no time from short ones") {
+  Scheduler scheduler(fresh_device(), {.memory = 1000, .background = false});
+  FakeDriver& driver = FakeDriver::get();
+  std::vector<TaskPointer> tasks;
+  const auto outer = scheduler.submit({}, make_work([&](const Stream&) {
+                                        for (int i = 0; i < 20; ++i) {
+                                          // The end of the last one is seen together with this.
+                                          if (i == 19)
+                                            driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY);
+                                          tasks.push_back(scheduler.submit({}, nothing()));
+                                          scheduler.step();
+                                        }
+                                      }));
+  scheduler.step();
+  scheduler.drain();
+  for (const TaskPointer& task : tasks) {
+    const bool is_last = task == tasks.back();
+    CHECK(seconds(scheduler.stats(task).device) == doctest::Approx(is_last ? 0.75 * kStep : kStep));
+  }
+  CHECK(seconds(scheduler.stats(outer).device) == doctest::Approx(2.25 * kStep));
+}
+
+TEST_CASE("scheduler watch: tasks in the work of another one share the time of all streams") {
+  Scheduler scheduler(fresh_device(), {.memory = 1000, .background = false});
+  scheduler.submit({}, nothing());
+  scheduler.drain();
+  FakeDriver& driver = FakeDriver::get();
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 << 20);
+  const int marks = driver.calls("cuEventRecord");
+  std::vector<TaskPointer> tasks;
+  tasks.push_back(scheduler.submit({}, make_work([&](const Stream&) {
+                                     for (int i = 0; i < kLanes; ++i) {  // one on its own stream
+                                       tasks.push_back(scheduler.submit({}, nothing()));
+                                       scheduler.step();
+                                     }
+                                   })));
+  scheduler.step();
+  REQUIRE(driver.calls("cuEventRecord") - marks == 2 + 2 * kLanes);
+  driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1, 1 << 30);
+  scheduler.drain();
+  Time sum(0);
+  for (const TaskPointer& task : tasks) sum += scheduler.stats(task).device;
+  CHECK(seconds(sum) == doctest::Approx((1 + 2 * kLanes) * kStep));
+}
+
+TEST_CASE("scheduler watch: two schedulers charge no more than the time that passed") {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    std::minstd_rand random(seed);
+    const auto below = [&](unsigned count) { return static_cast<unsigned>(random() % count); };
+    Device& device = fresh_device();
+    FakeDriver& driver = FakeDriver::get();
+    const SchedulerOptions options{.memory = 1000, .background = false};
+    Scheduler schedulers[] = {Scheduler(device, options), Scheduler(device, options)};
+    std::vector<TaskPointer> tasks[2];
+    for (int i = 0; i < 60; ++i) {
+      const unsigned which = below(2), kind = below(8);
+      Scheduler& scheduler = schedulers[which];
+      const auto work = [&scheduler, kind](const Stream&) {
+        if (kind == 0) throw InvalidArgument("a task that fails");
+        if (kind < 4) scheduler.step();
+      };
+      const TaskPointer task = scheduler.submit({.qos = kAllClasses[below(2)]}, make_work(work));
+      tasks[which].push_back(task);
+      if (kind == 4) scheduler.cancel(task);
+      if (below(3) == 0) driver.fail("cuEventQuery", CUDA_ERROR_NOT_READY, 1 + int(below(9)));
+      if (below(20) == 0) driver.fail("cuEventElapsedTime", CUDA_ERROR_UNKNOWN);
+      if (below(3) != 0) scheduler.step();
+    }
+    for (const unsigned which : {0U, 1U}) {
+      schedulers[which].drain();
+      Time sum(0);
+      for (const TaskPointer& task : tasks[which]) {
+        CHECK(schedulers[which].stats(task).device >= Time(0));
+        sum += schedulers[which].stats(task).device;
+      }
+      CHECK(seconds(sum) > 0);
+      CHECK(seconds(sum) <= kStep * driver.calls("cuEventRecord") * 1.0001);
+      CHECK(schedulers[which].stats().reserved == Amount{});
+    }
+  }
 }
 
 TEST_CASE("scheduler watch: beside much work the stream in front is marked, not asked") {
