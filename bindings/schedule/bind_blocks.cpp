@@ -22,18 +22,22 @@ using schedule::TaskSpec;
 /// scheduler.task(...): what a `with` block does, as a task.
 class BlockTask {
  public:
-  BlockTask(std::shared_ptr<Scheduler> scheduler, TaskSpec spec)
-      : scheduler_(std::move(scheduler)), spec_(std::move(spec)) {}
+  BlockTask(const py::object& owner, std::shared_ptr<Scheduler> scheduler, TaskSpec spec)
+      : owner_(owner.ptr()),
+        owner_kept_(keep_alive(owner)),
+        scheduler_(std::move(scheduler)),
+        spec_(std::move(spec)) {}
 
-  Unlocked<TaskObject> enter() {
+  std::unique_ptr<TaskObject> enter() {
     if (here_) throw InvalidArgument("this task has begun: call task() for each block");
     Device& device = scheduler_->device();
     outer_ = current_stream(device);
     if (!outer_) outer_ = Stream::legacy(device);
-    here_ = without_gil([&] { return scheduler_->open(spec_, outer_); });
+    here_ = open();
     thread_ = std::this_thread::get_id();
     enter_stream(here_->stream());
-    return Unlocked<TaskObject>(new TaskObject{scheduler_, here_->task(), nullptr});
+    return std::unique_ptr<TaskObject>(new TaskObject{py::reinterpret_borrow<py::object>(owner_),
+                                                      scheduler_.get(), here_->task(), nullptr});
   }
   /// Later work of the thread's stream goes behind that of the block.
   void exit(const py::object& error) {
@@ -50,6 +54,22 @@ class BlockTask {
   }
 
  private:
+  /// Looks at Python's signals while the task waits.
+  std::unique_ptr<schedule::TaskHere> open() {
+    const auto is_interrupted = [] {
+      const GilAcquire held;
+      return held && PyErr_CheckSignals() != 0;
+    };
+    try {
+      return without_gil([&] { return scheduler_->open(spec_, outer_, is_interrupted); });
+    } catch (const schedule::TaskCancelled&) {
+      if (PyErr_Occurred() != nullptr) throw py::error_already_set();
+      throw;
+    }
+  }
+
+  PyObject* const owner_;
+  const std::shared_ptr<void> owner_kept_;
   const std::shared_ptr<Scheduler> scheduler_;
   const TaskSpec spec_;
   Stream outer_;
@@ -82,8 +102,9 @@ void bind_blocks(py::module_& m) {
       .def("__exit__", [](BlockLaunches& b, const py::args&) { b.exit(); });
 }
 
-py::object make_block_task(std::shared_ptr<Scheduler> scheduler, TaskSpec spec) {
-  return py::cast(Unlocked<BlockTask>(new BlockTask(std::move(scheduler), std::move(spec))));
+py::object make_block_task(const py::object& owner, std::shared_ptr<Scheduler> scheduler,
+                           TaskSpec spec) {
+  return py::cast(Unlocked<BlockTask>(new BlockTask(owner, std::move(scheduler), std::move(spec))));
 }
 
 py::object make_block_launches(std::shared_ptr<Scheduler> scheduler, TaskSpec spec) {

@@ -13,7 +13,9 @@ namespace py = pybind11;
 void bind_blocks(py::module_& m);
 
 /// The object of `with scheduler.task(...)`.
-py::object make_block_task(std::shared_ptr<schedule::Scheduler> scheduler, schedule::TaskSpec spec);
+/// `owner` is Python's object of the scheduler.
+py::object make_block_task(const py::object& owner, std::shared_ptr<schedule::Scheduler> scheduler,
+                           schedule::TaskSpec spec);
 /// The object of a `with` block in which each launch is a task.
 py::object make_block_launches(std::shared_ptr<schedule::Scheduler> scheduler,
                                schedule::TaskSpec spec);

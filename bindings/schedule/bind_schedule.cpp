@@ -39,6 +39,7 @@ using schedule::TaskSpec;
 /// Python's scheduler. Its end waits for running tasks; the GIL must not.
 struct SchedulerObject {
   std::shared_ptr<Scheduler> scheduler;
+  std::shared_ptr<schedule::Policy> policy;
 };
 
 /// A thread that waits in front of a launch gives Python's lock to others.
@@ -185,8 +186,8 @@ PyObject* submit_task(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
     auto work = std::make_shared<TaskCall>(arguments[0], arguments + 1,
                                            static_cast<std::size_t>(count - 1));
     const std::shared_ptr<Scheduler> scheduler = object->scheduler;
-    auto made = std::unique_ptr<TaskObject, UnlockedDelete>(
-        new TaskObject{scheduler, nullptr, std::move(work)});
+    auto made = std::unique_ptr<TaskObject>(new TaskObject{
+        py::reinterpret_borrow<py::object>(self), scheduler.get(), nullptr, std::move(work)});
     const Stream behind = current_stream(scheduler->device());
     made->task =
         without_gil([&] { return scheduler->submit(std::move(spec), made->work, behind); });
@@ -194,7 +195,22 @@ PyObject* submit_task(PyObject* self, PyObject* const* arguments, Py_ssize_t cou
   });
 }
 
-/// Gives pybind11's type the slot for quick calls.
+/// A policy of Python may refer to the scheduler. While another thread has the scheduler, the
+/// policy is in use.
+int visit_scheduler(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  const auto* const object = instance_value<SchedulerObject>(self);
+  if (object == nullptr || object->scheduler.use_count() != 1) return 0;
+  return visit_policy(*object->policy, visit, arg);
+}
+
+int clear_scheduler(PyObject* self) {
+  auto* const object = instance_value<SchedulerObject>(self);
+  if (object != nullptr && object->scheduler.use_count() == 1) drop_policy(*object->policy);
+  return 0;
+}
+
+/// Gives pybind11's type the slots for quick calls and for the garbage collector.
 void set_scheduler_slots(PyHeapTypeObject* heap_type) {
   static PyMethodDef methods[] = {
       {"submit", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&submit_task)),
@@ -202,6 +218,9 @@ void set_scheduler_slots(PyHeapTypeObject* heap_type) {
       {nullptr, nullptr, 0, nullptr},
   };
   heap_type->ht_type.tp_methods = methods;
+  heap_type->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+  heap_type->ht_type.tp_traverse = &visit_scheduler;
+  heap_type->ht_type.tp_clear = &clear_scheduler;
 }
 
 std::array<std::size_t, schedule::kClasses> most_running_argument(const py::object& value) {
@@ -220,8 +239,9 @@ std::array<std::size_t, schedule::kClasses> most_running_argument(const py::obje
   return most;
 }
 
-Unlocked<SchedulerObject> known_scheduler(std::shared_ptr<Scheduler> scheduler) {
-  Unlocked<SchedulerObject> made(new SchedulerObject{std::move(scheduler)});
+Unlocked<SchedulerObject> known_scheduler(std::shared_ptr<Scheduler> scheduler,
+                                          std::shared_ptr<schedule::Policy> policy) {
+  Unlocked<SchedulerObject> made(new SchedulerObject{std::move(scheduler), std::move(policy)});
   const std::lock_guard lock(schedulers().mutex);
   std::erase_if(schedulers().list, [](const auto& known) { return known.expired(); });
   schedulers().list.push_back(made->scheduler);
@@ -250,7 +270,8 @@ Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::obj
       throw InvalidArgument("memory=0: a scheduler without memory; None takes what is free");
     }
   }
-  options.policy = policy_argument(policy);
+  auto own_policy = policy_argument(policy);
+  options.policy = own_policy;
   options.share = plain_number(share, "share");
   options.cut = &cut_unlocked;
   options.background = background;
@@ -261,7 +282,8 @@ Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::obj
   Device& chosen =
       is_partition ? device.cast<const Partition&>().device() : device_argument(device);
   return known_scheduler(
-      without_gil([&] { return std::make_shared<Scheduler>(chosen, std::move(options)); }));
+      without_gil([&] { return std::make_shared<Scheduler>(chosen, std::move(options)); }),
+      std::move(own_policy));
 }
 
 Unlocked<SchedulerObject> make_partition(const SchedulerObject& self, const py::object& sms,
@@ -274,11 +296,13 @@ Unlocked<SchedulerObject> make_partition(const SchedulerObject& self, const py::
     options.memory = bytes_argument(memory, "memory");
     if (options.memory == 0) throw InvalidArgument("memory=0: a partition without memory");
   }
-  options.policy = policy_argument(policy);
+  auto own_policy = policy_argument(policy);
+  options.policy = own_policy;
   options.share = plain_number(share, "share");
-  return known_scheduler(without_gil([&]() -> std::shared_ptr<Scheduler> {
+  auto made = without_gil([&]() -> std::shared_ptr<Scheduler> {
     return self.scheduler->partition(count, std::move(options));
-  }));
+  });
+  return known_scheduler(std::move(made), std::move(own_policy));
 }
 
 py::dict scheduler_stats(const SchedulerObject& self) {
@@ -330,7 +354,6 @@ py::list task_list(const SchedulerObject& self) {
       without_gil([&] { return self.scheduler->tasks(); });
   py::list list;
   for (const schedule::TaskPointer& task : tasks) {
-    const TaskObject object{self.scheduler, task, nullptr};
     py::dict row;
     row["id"] = task->id();
     row["name"] = text_object(task->spec().name);
@@ -338,8 +361,8 @@ py::list task_list(const SchedulerObject& self) {
     row["qos"] = schedule::qos_name(task->spec().qos);
     row["state"] = schedule::state_name(task->state());
     row["explained"] = text_object(without_gil([&] { return self.scheduler->explain(task); }));
-    row["history"] = history_list(object);
-    row["stats"] = task_stats_dict(object);
+    row["history"] = history_list(*self.scheduler, task);
+    row["stats"] = task_stats_dict(*self.scheduler, task);
     list.append(std::move(row));
   }
   return list;
@@ -407,8 +430,8 @@ void bind_schedule(py::module_& m) {
       .def("partition", &make_partition, py::arg("sms"), py::arg("memory") = py::none(),
            py::arg("policy") = "default", py::kw_only(), py::arg("share") = 1.0)
       .def("task",
-           [](const Object& o, const py::kwargs& options) {
-             return make_block_task(o.scheduler, make_spec(options));
+           [](const py::object& self, const py::kwargs& options) {
+             return make_block_task(self, self.cast<const Object&>().scheduler, make_spec(options));
            })
       .def("_launches",
            [](const Object& o, const py::kwargs& options) {

@@ -96,6 +96,28 @@ bool cancel_task(const TaskObject& self) {
   return without_gil([&] { return self.scheduler->cancel(self.task); });
 }
 
+/// The result of a call, or a frame in the trace of the exception, may refer to the task. The
+/// scheduler shares the call until the call is over.
+int visit_task(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  const auto* const object = instance_value<TaskObject>(self);
+  if (object == nullptr) return 0;
+  Py_VISIT(object->owner.ptr());
+  return object->work.use_count() == 1 ? object->work->traverse(visit, arg) : 0;
+}
+
+int clear_task(PyObject* self) {
+  auto* const object = instance_value<TaskObject>(self);
+  if (object != nullptr && object->work.use_count() == 1) object->work->drop();
+  return 0;
+}
+
+void set_task_slots(PyHeapTypeObject* heap_type) {
+  heap_type->ht_type.tp_flags |= Py_TPFLAGS_HAVE_GC;
+  heap_type->ht_type.tp_traverse = &visit_task;
+  heap_type->ht_type.tp_clear = &clear_task;
+}
+
 std::string describe_task(const TaskObject& self) {
   const schedule::Task& task = *self.task;
   return format("<Task {}{}: {}, {}>", task.id(),
@@ -105,8 +127,8 @@ std::string describe_task(const TaskObject& self) {
 
 }  // namespace
 
-py::list history_list(const TaskObject& self) {
-  const auto changes = without_gil([&] { return self.scheduler->history(self.task); });
+py::list history_list(const schedule::Scheduler& scheduler, const schedule::TaskPointer& task) {
+  const auto changes = without_gil([&] { return scheduler.history(task); });
   py::list list;
   for (const schedule::StateChange& change : changes) {
     list.append(py::make_tuple(schedule::state_name(change.state), seconds(change.time),
@@ -115,8 +137,8 @@ py::list history_list(const TaskObject& self) {
   return list;
 }
 
-py::dict task_stats_dict(const TaskObject& self) {
-  const auto stats = without_gil([&] { return self.scheduler->stats(self.task); });
+py::dict task_stats_dict(const schedule::Scheduler& scheduler, const schedule::TaskPointer& task) {
+  const auto stats = without_gil([&] { return scheduler.stats(task); });
   py::dict all;
   all["queued"] = seconds(stats.queued);
   all["device"] = seconds(stats.device);
@@ -129,7 +151,8 @@ py::dict task_stats_dict(const TaskObject& self) {
 
 void bind_task(py::module_& m) {
   using Object = TaskObject;
-  py::class_<Object, Unlocked<Object>>(m, "ScheduledTask")
+  py::class_<Object, std::unique_ptr<Object>>(m, "ScheduledTask",
+                                              py::custom_type_setup(&set_task_slots))
       .def_property_readonly("id", [](const Object& o) { return o.task->id(); })
       .def_property_readonly("name",
                              [](const Object& o) { return text_object(o.task->spec().name); })
@@ -139,8 +162,10 @@ void bind_task(py::module_& m) {
                              [](const Object& o) { return schedule::qos_name(o.task->spec().qos); })
       .def_property_readonly("state",
                              [](const Object& o) { return schedule::state_name(o.task->state()); })
-      .def_property_readonly("stats", &task_stats_dict)
-      .def_property_readonly("history", &history_list)
+      .def_property_readonly("stats",
+                             [](const Object& o) { return task_stats_dict(*o.scheduler, o.task); })
+      .def_property_readonly("history",
+                             [](const Object& o) { return history_list(*o.scheduler, o.task); })
       .def("done", [](const Object& o) { return o.task->is_over(); })
       .def("cancelled",
            [](const Object& o) { return o.task->state() == schedule::TaskState::cancelled; })

@@ -56,7 +56,7 @@ class PythonPolicy final : public schedule::Policy {
   std::optional<std::size_t> choose(std::span<const Candidate> candidates,
                                     const Load& load) override {
     const GilAcquire held;
-    if (!held) return std::nullopt;
+    if (!held || !object_) return std::nullopt;
     try {
       return ask(candidates, load);
     } catch (const py::error_already_set& error) {
@@ -64,12 +64,22 @@ class PythonPolicy final : public schedule::Policy {
     }
   }
 
+  int traverse(visitproc visit, void* arg) const {
+    Py_VISIT(object_);
+    return 0;
+  }
+  /// The policy chooses nothing from here on.
+  void drop() noexcept {
+    object_ = nullptr;
+    policy_.reset();
+  }
+
  private:
   std::optional<std::size_t> ask(std::span<const Candidate> candidates, const Load& load) const {
+    const auto policy = py::reinterpret_borrow<py::object>(object_);
     std::vector<py::object> objects;  // the policy may change its list
     for (const Candidate& candidate : candidates) objects.push_back(candidate_object(candidate));
-    const py::object chosen =
-        py::handle(object_).attr("choose")(py::cast(objects), load_object(load));
+    const py::object chosen = policy.attr("choose")(py::cast(objects), load_object(load));
     if (chosen.is_none()) return std::nullopt;
     for (std::size_t i = 0; i < objects.size(); ++i) {
       if (objects[i].is(chosen)) return i;
@@ -88,11 +98,20 @@ class PythonPolicy final : public schedule::Policy {
   }
 
   const std::string name_;
-  const std::shared_ptr<void> policy_;
-  PyObject* const object_;
+  std::shared_ptr<void> policy_;
+  PyObject* object_;  ///< null after drop()
 };
 
 }  // namespace
+
+int visit_policy(const schedule::Policy& policy, visitproc visit, void* arg) {
+  const auto* const known = dynamic_cast<const PythonPolicy*>(&policy);
+  return known != nullptr ? known->traverse(visit, arg) : 0;
+}
+
+void drop_policy(schedule::Policy& policy) noexcept {
+  if (auto* const known = dynamic_cast<PythonPolicy*>(&policy)) known->drop();
+}
 
 std::shared_ptr<schedule::Policy> policy_argument(py::handle value) {
   if (PyUnicode_Check(value.ptr())) {

@@ -12,4 +12,9 @@ namespace kernwright::python {
 /// ArgumentError for anything else, NameNotFound for an unknown name.
 std::shared_ptr<schedule::Policy> policy_argument(pybind11::handle value);
 
+/// For the garbage collector: the object of a policy of Python. A dropped policy chooses nothing
+/// from then on. The GIL must be held.
+int visit_policy(const schedule::Policy& policy, visitproc visit, void* arg);
+void drop_policy(schedule::Policy& policy) noexcept;
+
 }  // namespace kernwright::python

@@ -69,10 +69,22 @@ TaskCall::TaskCall(PyObject* callable, PyObject* const* arguments, std::size_t c
 TaskCall::~TaskCall() {
   const GilAcquire held;
   if (!held) return;  // the interpreter ends: its objects are left alone
-  Py_XDECREF(callable_);
-  Py_XDECREF(arguments_);
-  Py_XDECREF(result_);
-  Py_XDECREF(error_);
+  drop();
+}
+
+int TaskCall::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(callable_);
+  Py_VISIT(arguments_);
+  Py_VISIT(result_);
+  Py_VISIT(error_);
+  return 0;
+}
+
+void TaskCall::drop() noexcept {
+  Py_CLEAR(callable_);
+  Py_CLEAR(arguments_);
+  Py_CLEAR(result_);
+  Py_CLEAR(error_);
 }
 
 void TaskCall::run(const Stream& stream) {

@@ -26,6 +26,9 @@ class TaskCall final : public schedule::Work {
   py::object result() const;
   /// Raises what the call raised; returns where it raised nothing.
   void raise_error() const;
+  /// For the garbage collector: all objects of the call.
+  int traverse(visitproc visit, void* arg) const;
+  void drop() noexcept;
 
  private:
   void call(const Stream& stream);

@@ -12,21 +12,19 @@ namespace kernwright::python {
 
 namespace py = pybind11;
 
-/// A task with its scheduler, which lives as long, and its call.
+/// A task, Python's scheduler and the call. The garbage collector sees both references. The end
+/// needs the GIL and waits for nothing: the scheduler holds tasks that are not over.
 struct TaskObject {
-  std::shared_ptr<schedule::Scheduler> scheduler;
+  py::object owner;                ///< Python's scheduler
+  schedule::Scheduler* scheduler;  ///< that of the owner
   schedule::TaskPointer task;
   std::shared_ptr<TaskCall> work;  ///< null for a task of a `with` block
-
-  /// Lets go with the GIL held where that waits for nothing: see UnlockedDelete. The scheduler
-  /// holds tasks that are not over.
-  bool try_release() const noexcept { return scheduler.use_count() > 1; }
 };
 
 void bind_task(py::module_& m);
 
 /// The states with their times and reasons.
-py::list history_list(const TaskObject& self);
-py::dict task_stats_dict(const TaskObject& self);
+py::list history_list(const schedule::Scheduler& scheduler, const schedule::TaskPointer& task);
+py::dict task_stats_dict(const schedule::Scheduler& scheduler, const schedule::TaskPointer& task);
 
 }  // namespace kernwright::python

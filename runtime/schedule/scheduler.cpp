@@ -33,8 +33,9 @@ TaskPointer Scheduler::submit(TaskSpec spec, std::shared_ptr<Work> work, const S
   return core_->submit(std::move(spec), std::move(work), behind);
 }
 
-std::unique_ptr<TaskHere> Scheduler::open(TaskSpec spec, const Stream& behind) {
-  return core_->open(std::move(spec), behind);
+std::unique_ptr<TaskHere> Scheduler::open(TaskSpec spec, const Stream& behind,
+                                          const std::function<bool()>& is_interrupted) {
+  return core_->open(std::move(spec), behind, is_interrupted);
 }
 
 bool Scheduler::wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout,

@@ -104,7 +104,10 @@ class Scheduler {
   /// A task of all work of this thread until the object of task_here.h ends. Waits until its
   /// requests are free; waiting tasks of the queue are not asked. It has no predecessors. Throws as
   /// submit() and result() do, and InvalidArgument where no running task can give enough back.
-  std::unique_ptr<TaskHere> open(TaskSpec spec, const Stream& behind = {});
+  /// While it waits it asks `is_interrupted` every 50 ms, with no lock held; after true the task is
+  /// cancelled, and open() throws TaskCancelled.
+  std::unique_ptr<TaskHere> open(TaskSpec spec, const Stream& behind = {},
+                                 const std::function<bool()>& is_interrupted = {});
 
   /// Returns whether the task was over in time. In the work of another task it runs waiting tasks
   /// meanwhile; it throws InvalidArgument where that task cannot end before this one. The awaited

@@ -4,6 +4,7 @@
 #include "schedule/scheduler_report.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <set>
 
@@ -26,7 +27,8 @@ class SchedulerCore final : public SchedulerReport,
   // scheduler_core.cpp: from the submission to the beginning.
   /// Without work the task is not queued: open() begins it.
   TaskPointer submit(TaskSpec spec, std::shared_ptr<Work> work, const Stream& behind);
-  std::unique_ptr<TaskHere> open(TaskSpec spec, const Stream& behind);
+  std::unique_ptr<TaskHere> open(TaskSpec spec, const Stream& behind,
+                                 const std::function<bool()>& is_interrupted);
   bool step();
   void note_room();  ///< memory came back: waiting tasks may begin
   void shut();       ///< takes no more tasks, and cancels what waits
@@ -135,7 +137,7 @@ class SchedulerCore final : public SchedulerReport,
   bool wait_in_callback(const Predicate& is_over, std::chrono::steady_clock::time_point until);
   bool wait_inside(const TaskPointer& task, std::chrono::steady_clock::time_point until);
   bool wait_by_steps(const Task* task, std::chrono::steady_clock::time_point until);
-  void admit_here(const TaskPointer& task);
+  void admit_here(const TaskPointer& task, const std::function<bool()>& is_interrupted);
   bool begin_here(const TaskPointer& task, TaskWalk& walk);
   TaskPointer admit_foremost(TaskWalk& walk);
   void cancel_queued(const TaskPointer& task, const char* reason, Over& over);

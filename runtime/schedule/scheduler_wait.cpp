@@ -138,13 +138,14 @@ bool SchedulerCore::wait_inside(const TaskPointer& task, steady_clock::time_poin
   return true;
 }
 
-std::unique_ptr<TaskHere> SchedulerCore::open(TaskSpec spec, const Stream& behind) {
+std::unique_ptr<TaskHere> SchedulerCore::open(TaskSpec spec, const Stream& behind,
+                                              const std::function<bool()>& is_interrupted) {
   if (!spec.after.empty()) {
     throw InvalidArgument("after=: a task of this thread goes behind the current stream alone");
   }
   const TaskPointer task = submit(std::move(spec), nullptr, behind);
   try {
-    admit_here(task);
+    admit_here(task, is_interrupted);
   } catch (...) {  // a task without work that will not begin is over
     Over over;
     {
@@ -169,8 +170,18 @@ std::unique_ptr<TaskHere> SchedulerCore::open(TaskSpec spec, const Stream& behin
 }
 
 /// Returns when a task without work may begin in this thread.
-void SchedulerCore::admit_here(const TaskPointer& task) {
+void SchedulerCore::admit_here(const TaskPointer& task,
+                               const std::function<bool()>& is_interrupted) {
+  constexpr std::chrono::milliseconds kPiece(50);
+  auto next_question = steady_clock::now() + kPiece;
   for (;;) {
+    if (is_interrupted && steady_clock::now() >= next_question) {
+      if (is_interrupted()) {
+        throw TaskCancelled(
+            format("{} was cancelled: its wait for its beginning was interrupted", task->label()));
+      }
+      next_question = steady_clock::now() + kPiece;
+    }
     Lock lock(mutex_);
     if (task->is_over()) std::rethrow_exception(task->failure_);
     const bool held = !policy->is_foreign() && is_held(task->qos());

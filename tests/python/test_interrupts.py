@@ -132,6 +132,32 @@ def test_ctrl_c_ends_a_wait_for_tasks(wait):
     assert (returned, out, err) == (0, "False True\nTrue\n", "")
 
 
+def test_ctrl_c_ends_the_wait_for_the_memory_of_a_block():
+    returned, out, err = run(
+        """
+    scheduler, go = kw.schedule.Scheduler(memory=1000), threading.Event()
+    first = scheduler.submit(go.wait, 100, memory=800, qos="best_effort")
+    press_later()
+    try:
+        with scheduler.task(memory=800, name="block"):
+            print("it began")
+    except KeyboardInterrupt:
+        print(time.monotonic() - when < 20)
+    block = scheduler.tasks()[0]
+    print(block["name"], block["state"], "interrupted" in block["explained"])
+    print(scheduler.stats()["memory"]["reserved"], len(scheduler.tasks()))
+    go.set()
+    print(first.result())
+    with scheduler.task(memory=800) as again:
+        count[1, 1](x)
+    print(again.result())
+    scheduler.close()
+    """
+    )
+    said = "True\nblock cancelled True\n800 2\nTrue\nNone\n"
+    assert (returned, out, err) == (0, said, "")
+
+
 def test_a_handler_of_one_s_own_is_called_after_the_launch():
     returned, out, err = run(
         """
