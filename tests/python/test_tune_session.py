@@ -148,6 +148,25 @@ def test_a_right_answer_in_the_given_output_is_no_excuse():
             assert found == {0: "correct", 1: "correctness", 2: "correctness"}
 
 
+def test_a_scratch_array_does_not_excuse_a_right_answer_in_the_given_output():
+    text = """__global__ void twice(const float* x, float* y, float* scratch, int n) {
+      int i = blockIdx.x * 64 + threadIdx.x;
+      if (i >= n) return;
+      scratch[i] = 2 * x[i];
+      if (MODE == 0 || (MODE == 1 && i % 2)) y[i] = scratch[i];
+    }"""
+    x = X[:300].copy()
+    for modes in ([0, 1, 2], [2, 1, 0]):
+        scratch = kw.Out(np.zeros(300, np.float32))
+        tuned = Session(
+            text, Space(MODE=modes), (x, 2 * x, scratch, 300), grid=5, block=64,
+            verify=lambda x, y, scratch, n: (None, 2 * x, None, None),
+        )  # fmt: skip
+        tuned.run()
+        found = {trial.config["MODE"]: trial.status for trial in tuned.trials}
+        assert found == {0: "correct", 1: "correctness", 2: "correctness"}
+
+
 def test_an_output_without_given_contents_is_written_whole():
     """Also where all configurations write over NaN alone, and so would be right at first."""
     text = """__global__ void twice(const float* x, float* y, int n) {

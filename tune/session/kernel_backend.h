@@ -61,7 +61,8 @@ struct KernelBackendOptions {
   /// The error in the outputs, or nothing. In the lane's thread. Null: nothing is checked.
   std::function<std::optional<std::string>(std::span<const TuningOutput>)> check{};
   /// Configurations that tell which outputs are free: those whose contents before a launch do not
-  /// matter. The first one that is right decides. Empty: the configuration 0.
+  /// matter. The first one decides that is right, and would not be right without writing an output.
+  /// Empty: the configuration 0.
   std::vector<std::uint64_t> references{};
   /// The answer, one for each buffer, where it is known already.
   std::optional<std::vector<bool>> free_outputs{};
@@ -108,18 +109,23 @@ class KernelBackend final : public TrialBackend {
  private:
   struct Work;
   struct Lane;
+  struct FreeOutputs {
+    std::vector<bool> free;
+    bool is_sure = true;  ///< it writes each other output, or needs the given contents
+  };
   Lane& ready(unsigned lane, const WaitLimits& limits);
   const RemoteBuffer* original(Lane& lane, std::size_t buffer, const WaitLimits& limits);
   void restore(Lane& lane, const WaitLimits& limits, std::span<const std::size_t> except = {});
   void fill_symbols(Lane& lane, const Work& work, const WaitLimits& limits) const;
   void find_free_outputs(unsigned lane, const WaitLimits& limits);
   std::vector<bool> searched_free_outputs(unsigned lane, const WaitLimits& limits);
-  std::optional<std::vector<bool>> trial_free_outputs(unsigned lane, std::uint64_t index,
-                                                      const WaitLimits& limits);
+  std::optional<FreeOutputs> trial_free_outputs(unsigned lane, std::uint64_t index,
+                                                const WaitLimits& limits);
   bool is_right_on(unsigned lane, Work& work, const std::vector<bool>& poisoned, unsigned turn,
                    const WaitLimits& limits);
   std::vector<std::size_t> candidates(const Lane& lane, const Work& work) const;
-  bool is_right_unlaunched(const Work& work) const;
+  bool is_right_unwritten(const Work& work, std::span<const std::byte> outputs,
+                          std::size_t unwritten) const;
   void poison_outputs(Lane& lane, const Work& work, const std::vector<bool>& poisoned,
                       unsigned turn, const WaitLimits& limits);
   std::optional<std::string> verified_launches(Lane& lane, Work& work, unsigned count,

@@ -45,16 +45,18 @@ std::vector<bool> KernelBackend::searched_free_outputs(unsigned lane, const Wait
   if (!options_.check || !is_isolated()) return declared;
   std::vector<std::uint64_t> references = options_.references;
   if (references.empty()) references.push_back(0);
+  std::optional<std::vector<bool>> unsure;
   for (const std::uint64_t index : references) {
-    if (auto found = trial_free_outputs(lane, index, limits)) return std::move(*found);
+    std::optional<FreeOutputs> found = trial_free_outputs(lane, index, limits);
+    if (found && found->is_sure) return std::move(found->free);
+    if (found && !unsure) unsure = std::move(found->free);
   }
-  return declared;
+  return unsure.value_or(declared);
 }
 
-/// What this configuration tells; nothing where it fails, or would be right without a launch.
-std::optional<std::vector<bool>> KernelBackend::trial_free_outputs(unsigned number,
-                                                                   std::uint64_t index,
-                                                                   const WaitLimits& limits) {
+/// What this configuration tells; nothing where it fails.
+std::optional<KernelBackend::FreeOutputs> KernelBackend::trial_free_outputs(
+    unsigned number, std::uint64_t index, const WaitLimits& limits) {
   TrialWorkRef made;
   try {
     made = plan(index);
@@ -78,7 +80,8 @@ std::optional<std::vector<bool>> KernelBackend::trial_free_outputs(unsigned numb
   };
   const std::vector<std::size_t> some = candidates(*lanes_[number], work);
   for (const std::size_t buffer : some) free[buffer] = true;
-  if (some.empty() || is_right(free)) return free;
+  const std::vector<std::byte> outputs = lanes_[number]->outputs;
+  if (some.empty() || is_right(free)) return FreeOutputs{free};
   free.assign(free.size(), false);
   for (const std::size_t buffer : some) {
     std::vector<bool> alone(free.size(), false);
@@ -87,9 +90,10 @@ std::optional<std::vector<bool>> KernelBackend::trial_free_outputs(unsigned numb
     const bool is_poisoned = options_.buffers[buffer].is_poisoned;
     free[buffer] = is_poisoned || (some.size() > 1 && is_right(alone));
   }
-  const bool is_any = std::find(free.begin(), free.end(), true) != free.end();
-  if (!is_any && is_right_unlaunched(work)) return std::nullopt;
-  return free;
+  const bool is_sure = std::none_of(some.begin(), some.end(), [&](std::size_t buffer) {
+    return !free[buffer] && is_right_unwritten(work, outputs, buffer);
+  });
+  return FreeOutputs{free, is_sure};
 }
 
 /// Whether a launch on such contents ends with right outputs. Its outputs stay in the lane.
@@ -125,22 +129,18 @@ std::vector<std::size_t> KernelBackend::candidates(const Lane& lane, const Work&
   return found;
 }
 
-/// Whether the check accepts the contents before any launch: then a kernel that does nothing is
-/// right, and being right tells nothing.
-bool KernelBackend::is_right_unlaunched(const Work& work) const {
-  std::vector<TuningOutput> outputs;
-  std::vector<std::vector<std::byte>> poisoned;
-  poisoned.reserve(work.written.size());
+/// Whether the check accepts these outputs of a launch with the given contents of a buffer. A
+/// kernel that does not write the buffer is right, too, and does not tell whether others need its
+/// contents.
+bool KernelBackend::is_right_unwritten(const Work& work, std::span<const std::byte> outputs,
+                                       std::size_t unwritten) const {
+  std::vector<TuningOutput> parts;
   for (const std::size_t buffer : work.written) {
-    const TuningBuffer& given = options_.buffers[buffer];
-    if (given.is_poisoned) {
-      poisoned.emplace_back(given.bytes.size(), std::byte{0xff});
-      outputs.push_back({buffer, poisoned.back()});
-    } else {
-      outputs.push_back({buffer, given.bytes});
-    }
+    const auto given = options_.buffers[buffer].bytes;
+    parts.push_back({buffer, buffer == unwritten ? given : outputs.first(given.size())});
+    outputs = outputs.subspan(given.size());
   }
-  return !options_.check(outputs);
+  return !options_.check(parts);
 }
 
 void KernelBackend::poison_outputs(Lane& lane, const Work& work, const std::vector<bool>& poisoned,
