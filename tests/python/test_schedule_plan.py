@@ -6,7 +6,7 @@ import pytest
 
 import kernwright as kw
 from kernwright.errors import ArgumentError, InvalidArgument
-from kernwright.schedule import Planned, plan
+from kernwright.schedule import Planned, _plan, plan
 
 
 def by_places(kernels, places):
@@ -79,6 +79,15 @@ def test_all_that_is_held_begins_at_once():
     held = [Planned(name, [(1, 5.0)], qos="best_effort", begin=1.0) for name in "abc"]
     found = plan([urgent, *held], sms=4)
     assert [task.begin for task in found.tasks] == [0, 10, 10, 10]
+
+
+def test_blocks_that_end_one_by_one_are_counted(monkeypatch):
+    """Few rounds of blocks are many groups where each place is free at a time of its own."""
+    monkeypatch.setattr(_plan, "MOST_ROUNDS", 1000)
+    apart = [Planned("apart", [(1, 1 + i / 64)]) for i in range(50)]
+    assert len(plan([*apart, Planned("short", [(500, 1.0)], begin=0.5)], sms=50).tasks) == 51
+    with pytest.raises(InvalidArgument, match="more than 1000 different times"):
+        plan([*apart, Planned("long", [(5000, 1.0)], begin=0.5)], sms=50)
 
 
 def test_wrong_numbers():

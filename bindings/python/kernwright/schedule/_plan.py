@@ -98,7 +98,8 @@ def plan(work: Iterable[Planned], *, sms: int, resident: int = 1, policy: str = 
     and within a class to whoever came first. With `policy` "default" and "strict" no kernel of best
     effort begins while a guaranteed task is there (with "strict" also a burstable one). "fifo" has
     no classes: all kernels go in the order of their launches. Memory, copies and the host take no
-    time. Raises InvalidArgument for numbers without sense, ArgumentError for other values.
+    time. Raises InvalidArgument for numbers without sense and for plans of more than ten million
+    groups of blocks that begin together, ArgumentError for other values.
 
     >>> decode = kw.schedule.Planned("decode", [(64, 10.0)], begin=5.0)
     >>> train = kw.schedule.Planned("train", [(1320, 50.0)], qos="best_effort")
@@ -214,6 +215,11 @@ class _Machine:
                 task = lane[0]
                 if task.begin < 0:
                     task.begin = self.now
+                if self.turn == MOST_ROUNDS:
+                    raise InvalidArgument(
+                        f"{task.task.name}: the blocks end at more than {MOST_ROUNDS} different "
+                        "times; give fewer and longer blocks"
+                    )
                 count = min(self.free, task.pending)
                 task.pending -= count
                 task.running += count
