@@ -61,7 +61,7 @@ def _line_scales(name: str, a: kw.Array, b: kw.Array) -> Subject:
     scales = x_scale.reshape((-1,)), w_scale.reshape((-1,))
 
     def run(**options: Any) -> kw.Array:
-        return _core._gemm(x, w.T, line_scales=scales, dtype="bfloat16", fast_sums=fast, **options)
+        return _core._gemm(x, w.T, line_scales=scales, dtype="bfloat16", fast_accum=fast, **options)
 
     def peers(torch: Any) -> dict[str, Call]:
         left, right = float8(torch, x), float8(torch, w).t()

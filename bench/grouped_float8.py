@@ -4,11 +4,11 @@ Cases are those of DeepGEMM's tables of grouped products, whose published figure
 (its README at the first release, commit a6d97a1, on an H800: another machine), and layers of
 grouped.py. DeepGEMM itself takes turns with ours where its package is installed.
 
-Like is compared with like: ours with scales of blocks with DeepGEMM, and each kind of sums with
-scales of rows with the fastest of torch's (grouped_float8_runs.py). Errors are against the float8
-numbers times their scales, in float64. Kernels below 50 us are measured by graphs of launches over
-rotating operands (replays.py). The simulated device checks only the results, with small shapes and
-no timing.
+Like is compared with like: ours with scales of blocks with DeepGEMM, and each kind of accumulation
+with scales of rows with the fastest of torch's (grouped_float8_runs.py). Errors are against the
+float8 numbers times their scales, in float64. Kernels below 50 us are measured by graphs of
+launches over rotating operands (replays.py). The simulated device checks only the results, with
+small shapes and no timing.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def figures(
 
 
 def ratios(taken: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """Times as fast as the fastest peer with sums of the same kind."""
+    """Times as fast as the fastest peer with accumulation of the same kind."""
 
     def fastest(titles: list[str]) -> float | None:
         return min((taken[title]["us"] for title in titles if "us" in taken[title]), default=None)

@@ -1,8 +1,8 @@
 """Cases, operands and calls of the products of groups of float8 rows, for grouped_float8.py.
 
 torch has scales of rows alone: `torch._scaled_grouped_mm`, and `torch._scaled_mm` for each group.
-Both are measured with both kinds of sums: those that leave the tensor cores after every 128
-products, and the tensor cores' own ("fast sums").
+Both are measured with both kinds of accumulation: results that leave the tensor cores after every
+128 products, and accumulators of the tensor cores alone ("fast sums").
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ def runs(case: Case, arrays: Operands, torch: Any) -> dict[str, Callable[[], Any
     subjects: dict[str, Callable[[], Any]] = {
         "ours": ours(case, arrays),
         "ours, scales of rows": _product(case, arrays.lines, arrays.numbers),
-        "ours, scales of rows" + FAST: _product(case, arrays.lines, arrays.numbers, fast_sums=True),
+        "ours, scales of rows" + FAST: _product(
+            case, arrays.lines, arrays.numbers, fast_accum=True
+        ),
         "ours with SwiGLU": ours(case, arrays, gate="silu"),
         "ours, bfloat16": lambda: _core._grouped_product(*arrays.wide, ends, "ends"),
     }

@@ -10,7 +10,7 @@ from report_text import error_by_norm, fastest_peer, load, measured_table
 
 TYPES = {
     "fp8": "float8, a scale of each operand",
-    "fp8_fast": "float8, the same with fast sums",
+    "fp8_fast": "float8, the same with fast accumulation",
     "fp8_rows": "float8, scales of rows",
     "fp8_blocks": "float8, scales of blocks",
     "int8": "int8",
@@ -105,7 +105,7 @@ def grouped() -> str | None:
     return measured_table("Products of groups of bfloat16 rows", document, columns, rows)
 
 
-FAST = ", fast sums"  # those of the tensor cores alone
+FAST = ", fast sums"  # accumulators of the tensor cores alone
 
 
 def _microseconds(figures: dict[str, Any], title: str) -> str:
@@ -152,8 +152,8 @@ def grouped_float8() -> str | None:
     columns = (
         "groups, weights of one",
         "us | TFLOP/s | TFLOP/s, published | us, DeepGEMM | us, scales of rows | "
-        "us, torch's fastest, scales of rows | us, the same with fast sums | "
-        "us, torch's fastest with fast sums | us, bfloat16 | error by the norm",
+        "us, torch's fastest, scales of rows | us, the same with fast accumulation | "
+        "us, torch's fastest with fast accumulation | us, bfloat16 | error by the norm",
     )
     return measured_table(title, document, columns, rows)
 

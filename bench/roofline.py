@@ -122,7 +122,7 @@ def make_points(subject: str, document: dict[str, Any]) -> Iterator[Point]:
 
 
 def read_roofs(device: str) -> tuple[float, float] | None:
-    """TFLOP/s of dense 16-bit products with sums in float32, and TB/s of memory."""
+    """TFLOP/s of dense 16-bit products with accumulators in float32, and TB/s of memory."""
     sheet = data_sheet(device)
     return None if sheet is None else (sheet.flops / 1e12, sheet.bandwidth / 1e12)
 

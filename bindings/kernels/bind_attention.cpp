@@ -201,7 +201,7 @@ py::tuple paged_attention(py::handle query, py::handle key, py::handle value,
 /// are numbers for all heads.
 py::object float8_attention(py::handle query, py::handle key, py::handle value,
                             const py::tuple& given, const std::vector<py::object>& scales,
-                            double scores, double values, bool fast_sums,
+                            double scores, double values, bool fast_accum,
                             const std::optional<AttentionTargets>& out) {
   const Array q = array_operand(query, "query"), k = array_operand(key, "key");
   const Array v = array_operand(value, "value");
@@ -214,7 +214,7 @@ py::object float8_attention(py::handle query, py::handle key, py::handle value,
                                        .scores = scores,
                                        .values = values};
   auto made = on_current_stream(q, [&](const Stream& on) {
-    return kernels::float8_attention(q, k, v, options, factors, fast_sums, on);
+    return kernels::float8_attention(q, k, v, options, factors, fast_accum, on);
   });
   if (!made) return py::none();
   return py::make_tuple(std::move(made->out), std::move(made->lse));

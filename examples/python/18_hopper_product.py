@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(256)
     return;
   }
 
-  float sums[32];  // a warpgroup that multiplies: 64 x 64 results in 128 threads
+  float accumulators[32];  // a warpgroup that multiplies: 64 x 64 results in 128 threads
   for (int step = 0; step < steps; ++step) {
     const int stage = step % kStages;
     const unsigned round = step / kStages % 2;
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(256)
     full[stage].wait(round);
     begin_products();
     for (int k = 0; k < kDepth / 16; ++k) {
-      Products<BFloat16, 64, false, false>::add(sums, matrix_descriptor(from + k * 32, 0),
+      Products<BFloat16, 64, false, false>::add(accumulators, matrix_descriptor(from + k * 32, 0),
                                                 matrix_descriptor(from + kBytes + k * 32, 0),
                                                 step > 0 || k > 0);
     }
@@ -68,12 +68,12 @@ __global__ void __launch_bounds__(256)
     named_barrier();
     if (threadIdx.x == 128) empty[stage].arrive();
   }
-  settle(sums);
+  settle(accumulators);
   const int thread = threadIdx.x - 128;
   const int row = blockIdx.y * kTile + thread / 32 * 16 + thread % 32 / 4;
   for (int i = 0; i < 32; ++i) {
     const int column = blockIdx.x * kTile + i / 4 * 8 + thread % 4 * 2 + i % 2;
-    out[(row + i % 4 / 2 * 8) * columns + column] = sums[i];
+    out[(row + i % 4 / 2 * 8) * columns + column] = accumulators[i];
   }
 }
 """.replace("named_barrier();", 'asm volatile("bar.sync 1, 128;" ::: "memory");')

@@ -32,8 +32,12 @@ const Family& gradient_family() {
   return family;
 }
 
-/// The sums of one launch: over changes of scores, or over weights.
-enum GradientSums : int { kChangeSums = 1, kWeightSums = 2, kBothSums = 3 };
+/// The accumulators of one launch: gradients by changes of scores, by weights, or both.
+enum GradientAccumulators : int {
+  kChangeAccumulators = 1,
+  kWeightAccumulators = 2,
+  kBothAccumulators = 3
+};
 
 LaunchConfig gradient_config(std::int64_t blocks, std::int64_t bytes, const Stream& on) {
   return {.grid = {static_cast<std::uint32_t>(blocks)},
@@ -42,7 +46,7 @@ LaunchConfig gradient_config(std::int64_t blocks, std::int64_t bytes, const Stre
           .stream = on};
 }
 
-/// One launch: sums over queries for each key, or over keys for each query.
+/// One launch: it adds over queries for each key, or over keys for each query.
 struct GradientStep {
   const LazyKernel* kernel;
   std::int64_t row_tiles, blocks, shared_bytes;
@@ -55,7 +59,8 @@ GradientStep gradient_step(const AttentionCall& call, bool for_keys, std::int64_
   return {nullptr, tiles, std::int64_t{call.batches} * heads * tiles, 0};
 }
 
-GradientStep tiled_step(const PreparedGradient& made, bool for_keys, GradientSums sums) {
+GradientStep tiled_step(const PreparedGradient& made, bool for_keys,
+                        GradientAccumulators accumulators) {
   const PreparedAttention& forward = made.forward;
   const bool large = std::max(forward.dim_class, forward.value_class) > 128;
   const int columns = large ? 32 : 64, stages = large ? 1 : 2;
@@ -66,14 +71,14 @@ GradientStep tiled_step(const PreparedGradient& made, bool for_keys, GradientSum
                        .add(forward.dim_class / 32, 4)
                        .add(forward.value_class / 32, 4)
                        .add(for_keys, 1)
-                       .add(sums, 2)
+                       .add(accumulators, 2)
                        .add(packs, 1)
                        .add(made.extras, 2);
   GradientStep step = gradient_step(forward.call, for_keys, kGradientRows);
   step.kernel = &gradient_family().instance(key, [&] {
     return format("attention_gradient<{}, {}, {}, {}, {}, {}, {}, {}, {}>",
                   device_type(forward.q.type()), forward.dim_class, forward.value_class, columns,
-                  stages, for_keys, static_cast<int>(sums), packs, made.extras);
+                  stages, for_keys, static_cast<int>(accumulators), packs, made.extras);
   });
   const std::int64_t tiles = kGradientRows + stages * columns;
   const std::int64_t facts = std::max<std::int64_t>(kGradientRows, stages * columns);
@@ -158,16 +163,17 @@ void launch_gradients(PreparedGradient& made, const Stream& on) {
   if (forward.q.type() == ScalarType::float32) {
     launch_steps(made, std::array{plain_step(made, true), plain_step(made, false)}, on);
   } else if (std::max(forward.dim_class, forward.value_class) > 128) {
-    // Both sums do not fit the registers.
-    launch_steps(
-        made,
-        std::array{tiled_step(made, true, kChangeSums), tiled_step(made, true, kWeightSums),
-                   tiled_step(made, false, kChangeSums)},
-        on);
+    // Both accumulators do not fit the registers.
+    launch_steps(made,
+                 std::array{tiled_step(made, true, kChangeAccumulators),
+                            tiled_step(made, true, kWeightAccumulators),
+                            tiled_step(made, false, kChangeAccumulators)},
+                 on);
   } else {
-    launch_steps(
-        made, std::array{tiled_step(made, true, kBothSums), tiled_step(made, false, kChangeSums)},
-        on);
+    launch_steps(made,
+                 std::array{tiled_step(made, true, kBothAccumulators),
+                            tiled_step(made, false, kChangeAccumulators)},
+                 on);
   }
 }
 

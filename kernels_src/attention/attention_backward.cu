@@ -136,7 +136,7 @@ __device__ __forceinline__ void multiply_tiles(float (&s)[kTiles][4], unsigned r
 template <typename T, int kDim, bool kPairs>
 __device__ __forceinline__ void store_gradient(T* to, const HeadStrides& at, int first_row,
                                                int end_row, int dim, float scale,
-                                               const float (&sums)[kDim / 8][4]) {
+                                               const float (&accumulators)[kDim / 8][4]) {
   const int lane = threadIdx.x % 32, first = lane % 4 * 2;
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
@@ -145,7 +145,7 @@ __device__ __forceinline__ void store_gradient(T* to, const HeadStrides& at, int
     T* const elements = to + row * at.token + first;
 #pragma unroll
     for (int i = 0; i < kDim / 8; ++i) {
-      const float a = sums[i][2 * r] * scale, b = sums[i][2 * r + 1] * scale;
+      const float a = accumulators[i][2 * r] * scale, b = accumulators[i][2 * r + 1] * scale;
       if constexpr (kPairs) {
         if (8 * i < dim) *reinterpret_cast<unsigned*>(elements + 8 * i) = MatrixUnit<T>::pair(a, b);
       } else {
@@ -156,11 +156,11 @@ __device__ __forceinline__ void store_gradient(T* to, const HeadStrides& at, int
   }
 }
 
-/// A tile has 64 rows of keys (kForKeys) or of queries. kSums selects the accumulators: 1 for the
-/// sums over changes of scores (gradients of keys, of queries), 2 for the sums over weights
+/// A tile has 64 rows of keys (kForKeys) or of queries. kAccumulators selects the accumulators: 1
+/// for products with changes of scores (gradients of keys, of queries), 2 for products with weights
 /// (gradient of values), 3 for both.
-template <typename T, int kDim, int kValueDim, int kColumns, int kStages, bool kForKeys, int kSums,
-          bool kAsync, int kExtras>
+template <typename T, int kDim, int kValueDim, int kColumns, int kStages, bool kForKeys,
+          int kAccumulators, bool kAsync, int kExtras>
 __global__ void __launch_bounds__(kThreads)
     attention_gradient(const __grid_constant__ AttentionCall call,
                        const __grid_constant__ Gradients more) {
@@ -231,7 +231,8 @@ __global__ void __launch_bounds__(kThreads)
   if (kStages == 2 && steps > 0) start(0);
   commit_copies();
   const unsigned a = shared_address(memory), b = a + kRowBytes;
-  float changes[kSums & 1 ? kDim / 8 : 1][4] = {}, weights[kSums & 2 ? kValueDim / 8 : 1][4] = {};
+  float changes[kAccumulators & 1 ? kDim / 8 : 1][4] = {};
+  float weights[kAccumulators & 2 ? kValueDim / 8 : 1][4] = {};
   for (int n = 0; n < steps; ++n) {
     if constexpr (kStages == 1) {
       __syncthreads();
@@ -260,19 +261,19 @@ __global__ void __launch_bounds__(kThreads)
                                   s[i][j], d[i][j]);
       }
     }
-    if constexpr ((kSums & 2) != 0) add_products<T, kValueDim>(weights, s, y);
-    if constexpr ((kSums & 1) != 0) add_products<T, kDim>(changes, d, x);
+    if constexpr ((kAccumulators & 2) != 0) add_products<T, kValueDim>(weights, s, y);
+    if constexpr ((kAccumulators & 1) != 0) add_products<T, kDim>(changes, d, x);
   }
   wait_copies<0>();
   // Rows behind a packed sequence belong to the next sequence; without packing these rows are 0.
   const int stored = packed ? end_row : kForKeys ? call.keys : call.queries;
-  if constexpr ((kSums & 1) != 0) {
+  if constexpr ((kAccumulators & 1) != 0) {
     const HeadStrides& at = kForKeys ? more.dk_at : more.dq_at;
     T* const to = static_cast<T*>(kForKeys ? more.dk : more.dq) +
                   (kForKeys ? sequence.k_place(at) : sequence.q_place(at)) + row_head * at.head;
     store_gradient<T, kDim, kAsync>(to, at, warp_row, stored, call.dim, call.scale, changes);
   }
-  if constexpr ((kSums & 2) != 0) {
+  if constexpr ((kAccumulators & 2) != 0) {
     T* const to =
         static_cast<T*>(more.dv) + sequence.k_place(more.dv_at) + row_head * more.dv_at.head;
     store_gradient<T, kValueDim, kAsync>(to, more.dv_at, warp_row, stored, call.value_dim, 1.0f,

@@ -14,9 +14,10 @@ constexpr int kCombineWarps = 4;  // of a block of combine_splits()
 template <typename E>
 constexpr int kTokens = sizeof(E) == 1 ? 32 : 16;
 
-/// A warp's finds to shared memory: rows of sums, one after the other.
+/// A warp's finds to shared memory: rows of accumulators, one after the other.
 template <typename E, int kValueDim>
-__device__ __forceinline__ void store_sums(float* to, const RunningRows<kValueDim>& rows, int r) {
+__device__ __forceinline__ void store_accumulators(float* to, const RunningRows<kValueDim>& rows,
+                                                   int r) {
   const int column = threadIdx.x % 4;
   if constexpr (sizeof(E) == 1) {
 #pragma unroll
@@ -42,8 +43,8 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
                                             const DecodePlan& plan, const Sequence& sequence,
                                             const Work& work) {
   constexpr int kPitch = kValueDim + 4, kThreads = 32 * kWarps, kPairs = kValueDim / 2;
-  float* const sums = reinterpret_cast<float*>(memory);
-  float* const peaks = sums + kWarps * kRows * kPitch;
+  float* const accumulators = reinterpret_cast<float*>(memory);
+  float* const peaks = accumulators + kWarps * kRows * kPitch;
   float* const totals = peaks + kWarps * kRows;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int valid = valid_rows(sequence, work, plan.group);
@@ -57,7 +58,7 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
       peaks[place] = rows.peak[r];
       totals[place] = bad ? not_a_number() : total;
     }
-    store_sums<E>(sums + place * kPitch, rows, r);
+    store_accumulators<E>(accumulators + place * kPitch, rows, r);
   }
   if constexpr (kCluster) wait_for_cluster();  // the other blocks' memory is there
   __syncthreads();
@@ -71,8 +72,8 @@ __device__ __forceinline__ void merge_warps(unsigned char* memory, RunningRows<k
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) {
       const int place = w * kRows + row;
-      part.add(*reinterpret_cast<const float2*>(sums + place * kPitch + column), peaks[place],
-               totals[place]);
+      part.add(*reinterpret_cast<const float2*>(accumulators + place * kPitch + column),
+               peaks[place], totals[place]);
     }
     if constexpr (kCluster) {
       received.send(i, work.split, part);
@@ -335,7 +336,7 @@ __device__ __forceinline__ void combine_row(const AttentionCall& call, const Seq
   const long long first = split_place(call, batch, head, query, 0);
   const float2* const parts = reinterpret_cast<const float2*>(call.peaks) + first;
   const float* const from = call.partial + first * kValueDim + lane;
-  float peak = minus_infinity(), total = 0, sums[kValueDim / 32] = {};
+  float peak = minus_infinity(), total = 0, accumulators[kValueDim / 32] = {};
   for (int begin = 0; begin < call.splits; begin += 32) {
     float2 part = make_float2(minus_infinity(), 0);
     if (begin + lane < call.splits) part = parts[begin + lane];
@@ -346,18 +347,18 @@ __device__ __forceinline__ void combine_row(const AttentionCall& call, const Seq
     peak = most;
     total = total * earlier + warp_reduce(part.y * weight, [](float a, float b) { return a + b; });
 #pragma unroll
-    for (float& sum : sums) sum *= earlier;
+    for (float& sum : accumulators) sum *= earlier;
     const int count = min(32, call.splits - begin);
 #pragma unroll 8
     for (int i = 0; i < count; ++i) {
       const float factor = __shfl_sync(~0u, weight, i);
 #pragma unroll
       for (int j = 0; j < kValueDim / 32; ++j) {
-        sums[j] += from[(begin + i) * kValueDim + 32 * j] * factor;
+        accumulators[j] += from[(begin + i) * kValueDim + 32 * j] * factor;
       }
     }
   }
-  store_row<T, kValueDim>(call, sequence, head, query, sums, peak, total);
+  store_row<T, kValueDim>(call, sequence, head, query, accumulators, peak, total);
 }
 
 /// One warp a row: the parts of all splits in their order.

@@ -22,7 +22,7 @@ namespace {
 constexpr int kSmallHead = 64;
 constexpr std::int64_t kFewQueries = 128, kFewKeys = 512;
 constexpr std::int32_t kMostBlocks = 65535;  // of a grid, but for its first axis
-// Sums of products of float8 lose up to 2.5 % of their size in so many keys.
+// Accumulators of float8 products lose up to 2.5 % of their size in so many keys.
 constexpr std::int64_t kKeptKeys = 2048;
 
 /// `ScalesCall` of float8_attention.cu.
@@ -32,8 +32,8 @@ struct ScalesCall {
   float scores = 1, values = 1;
 };
 
-/// Whether a block keeps sums of more than `tiles` tiles: in shared memory if there is room, else
-/// in `rows` rows of global memory.
+/// Whether a block keeps accumulators of more than `tiles` tiles: in shared memory if there is
+/// room, else in `rows` rows of global memory.
 struct KeptPlan {
   std::int32_t tiles = 0;
   bool keeps = false;
@@ -144,12 +144,13 @@ Array turn_values(const PreparedAttention& made, const HopperAttentionTile& tile
   return turned;
 }
 
-KeptPlan plan_kept(const PreparedAttention& made, const HopperAttentionTile& tile, bool fast_sums) {
+KeptPlan plan_kept(const PreparedAttention& made, const HopperAttentionTile& tile,
+                   bool fast_accum) {
   KeptPlan plan;
   plan.tiles = static_cast<std::int32_t>(ceil_div(kKeptKeys, tile.keys));
   plan.room = choose_room(made, tile);
   plan.keeps =
-      !fast_sums && ceil_div(ceil_div(made.call.keys, tile.keys), tile.splits) > plan.tiles;
+      !fast_accum && ceil_div(ceil_div(made.call.keys, tile.keys), tile.splits) > plan.tiles;
   if (!plan.keeps) return plan;
   const std::int64_t rows = kHopperGroupRows * tile.groups;
   const int bytes = static_cast<int>(rows) * made.value_class * 4;
@@ -164,7 +165,7 @@ KeptPlan plan_kept(const PreparedAttention& made, const HopperAttentionTile& til
 }
 
 void launch_float8(PreparedAttention& made, const AttentionOptions& options,
-                   const OperandScales& scales, bool fast_sums, const Stream& on) {
+                   const OperandScales& scales, bool fast_accum, const Stream& on) {
   const AttentionCall& call = made.call;
   const bool packed = options.q_starts.has_value();
   const std::int64_t batches = packed ? 1 : call.batches;
@@ -172,7 +173,7 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
   const ScalesCall factors = take_all_scales(made, scales, on);
   const Array partial = allocate_splits(made, tile.splits, on);
   const HopperPlan plan = plan_hopper(made, tile);
-  const KeptPlan keeping = plan_kept(made, tile, fast_sums);
+  const KeptPlan keeping = plan_kept(made, tile, fast_accum);
   const LazyKernel& kernel = float8_kernel(made, tile, keeping);
   KernelsAhead kernels;
   kernels.begin(kernel, made.q.device());
@@ -199,7 +200,7 @@ void launch_float8(PreparedAttention& made, const AttentionOptions& options,
 
 std::optional<Attended> float8_attention(const Array& query, const Array& key, const Array& value,
                                          const AttentionOptions& options,
-                                         const OperandScales& scales, bool fast_sums,
+                                         const OperandScales& scales, bool fast_accum,
                                          const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(query.device());
   if (!query.device().capabilities().wgmma) return std::nullopt;
@@ -207,7 +208,7 @@ std::optional<Attended> float8_attention(const Array& query, const Array& key, c
       prepare_attention(query, key, value, options, AttentionOperands::float8, on);
   if (made.has_rows() && !takes_float8(made, options)) return std::nullopt;
   allocate_result(made, options, on);
-  if (made.has_rows()) launch_float8(made, options, scales, fast_sums, on);
+  if (made.has_rows()) launch_float8(made, options, scales, fast_accum, on);
   return deliver_result(made, on);
 }
 

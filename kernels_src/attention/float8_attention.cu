@@ -57,7 +57,8 @@ __device__ __forceinline__ unsigned pack_four(float a, float b, float c, float d
   return low | static_cast<unsigned>(high) << 16;
 }
 
-/// The weights are float8_e4m3fn, the result is bfloat16. `keeps`: so are sums of many tiles.
+/// The weights are float8_e4m3fn, the result is bfloat16. `keeps`: so are accumulators of many
+/// tiles.
 template <typename Q, typename K, typename V, bool keeps>
 struct Form {
   using Out = BFloat16;
@@ -204,9 +205,10 @@ __global__ void __launch_bounds__(Config::kBound, 1)
     if (warp == 3) load_turned<Config>(shared, turned, call);
   } else {
     take_registers<Config>();
-    constexpr int kSums = Config::kRows * Config::kValueDim / 4;
-    float4* const sums = kept != nullptr ? kept + static_cast<long long>(blockIdx.x) * kSums
-                                         : reinterpret_cast<float4*>(shared.parts + kParts);
-    attend<Kind, Config, kExtras>(shared, map_out, call, {sums, kept_tiles});
+    constexpr int kAccumulators = Config::kRows * Config::kValueDim / 4;
+    float4* const accumulators = kept != nullptr
+                                     ? kept + static_cast<long long>(blockIdx.x) * kAccumulators
+                                     : reinterpret_cast<float4*>(shared.parts + kParts);
+    attend<Kind, Config, kExtras>(shared, map_out, call, {accumulators, kept_tiles});
   }
 }

@@ -18,11 +18,11 @@ struct OperandScales {
 /// Weights are rounded to float8_e4m3fn before they meet values. Nothing where the kernel does not
 /// take the call, or is not quicker than widening: other devices than those of compute capability
 /// 9.0, dropout, masks, ALiBi, a scale of 0 or below, elements that are not 16 bytes apart or go
-/// backwards, few queries or keys. With `fast_sums` the matrix units alone sum all keys. Queued on
-/// `stream`. Throws as attention() does.
+/// backwards, few queries or keys. With `fast_accum` the tensor cores alone accumulate all keys.
+/// Queued on `stream`. Throws as attention() does.
 std::optional<Attended> float8_attention(const Array& query, const Array& key, const Array& value,
                                          const AttentionOptions& options,
-                                         const OperandScales& scales, bool fast_sums,
+                                         const OperandScales& scales, bool fast_accum,
                                          const Stream& stream = {});
 
 }  // namespace kernwright::kernels

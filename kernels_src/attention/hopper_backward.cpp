@@ -33,13 +33,13 @@ constexpr double kWideHeadQueries = 4 * kHeadQueries;  // of heads above 128
 
 /// `BackwardPlan` of gradient_part.cuh.
 struct BackwardPlan {
-  CUdeviceptr sums = 0, counters = 0;
+  CUdeviceptr accumulators = 0, counters = 0;
   std::int32_t heads, key_tiles, section, query_tiles;
   std::int32_t q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
 };
 
 /// The tile of a kernel: extents of heads, the queries a block takes at a time and stages of them,
-/// blocks of a cluster. Those of heads above 128 have slots for sums of each other.
+/// blocks of a cluster. With heads above 128 the blocks have slots for accumulators of each other.
 struct BackwardShape {
   int dim, value_dim, queries = 64, blocks = 1, stages = 2, slots = 0;
   static constexpr int keys = 128;  // of a block or a cluster
@@ -59,7 +59,7 @@ struct BackwardShape {
   int block_keys() const { return keys / blocks; }
   /// Columns of 64 elements.
   int columns() const { return ceil_div(dim, 64) + ceil_div(value_dim, 64); }
-  std::int64_t sums() const { return std::int64_t{ceil_div(dim, 64)} * queries * 64; }
+  std::int64_t accumulators() const { return std::int64_t{ceil_div(dim, 64)} * queries * 64; }
   /// Lanes for a row of values, eight elements each.
   int row_lanes() const { return value_dim <= 64 ? 8 : value_dim <= 128 ? 16 : 32; }
   int shared_bytes() const {
@@ -69,7 +69,7 @@ struct BackwardShape {
       return rows + (2 + slots) * kWideBlock + facts + barriers + 8 * (2 * stages + 2 * slots + 4);
     }
     const int changes = 2 * (queries / 64) * keys * kRowBytes;
-    return rows + changes + 8 * static_cast<int>(sums()) + facts + barriers + 32;
+    return rows + changes + 8 * static_cast<int>(accumulators()) + facts + barriers + 32;
   }
 
  private:
@@ -235,10 +235,11 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   const std::int64_t batches = packed ? 1 : call.batches;
   const std::int64_t tiles = batches * call.heads * plan.query_tiles;
   const Array delta = Array::empty(device, forward.made.lse->shape(), ScalarType::float32, on);
-  const Array sums = Array::empty(device, {tiles, shape.sums()}, ScalarType::float32, on);
+  const Array accumulators =
+      Array::empty(device, {tiles, shape.accumulators()}, ScalarType::float32, on);
   const Array counters = Array::empty(device, {tiles + 1}, ScalarType::uint32, on);
   made.call.delta = delta.address();
-  plan.sums = sums.address();
+  plan.accumulators = accumulators.address();
   plan.counters = counters.address();
   const std::int64_t row_blocks = ceil_div(call.queries * shape.row_lanes(), kFinishThreads);
   launch(backward_kernel(BackwardStep::rows, forward, shape).on(device),
@@ -259,7 +260,7 @@ void launch_hopper_backward(PreparedGradient& made, const AttentionOptions& opti
   launch(kernels.on(gradients, device), config, q, grad, k, v, call, made.call, plan);
   launch(backward_kernel(BackwardStep::queries, forward, shape).on(device),
          backward_config(tiles, kFinishThreads, 0, on), call, made.call, plan);
-  for (const Array* each : {&delta, &sums, &counters}) each->use_on(on);
+  for (const Array* each : {&delta, &accumulators, &counters}) each->use_on(on);
 }
 
 }  // namespace kernwright::kernels

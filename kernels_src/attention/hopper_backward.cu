@@ -26,19 +26,21 @@ template <int dim, int value_dim, int queries, bool ragged>
 struct Tile : BackwardTile<dim, value_dim, queries, 2 * kGroupKeys, 1, ragged, 2> {
   static constexpr int kHalves = queries / 64;
   static constexpr bool kSmall = dim + value_dim <= 192;
-  static constexpr int kChangeSets = 2, kSlotSums = Tile::kSums, kSumSlots = kSumSets;
-  static_assert(Tile::kSums == 8192);
+  static constexpr int kChangeSets = 2, kSlotAccumulators = Tile::kAccumulators,
+                       kSumSlots = kSumSets;
+  static_assert(Tile::kAccumulators == 8192);
 };
 
 /// A thread adds every second tile of a warpgroup's gradient of the queries to the accumulators in
 /// global memory, in the order of the blocks. The first block of a tile writes instead.
 template <typename Config>
-__device__ __forceinline__ void add_sums(const Shared<Config>& shared, const AttentionCall& call,
-                                         const BackwardPlan& plan, const Part<Config>& part,
-                                         int set) {
+__device__ __forceinline__ void add_accumulators(const Shared<Config>& shared,
+                                                 const AttentionCall& call,
+                                                 const BackwardPlan& plan, const Part<Config>& part,
+                                                 int set) {
   unsigned parity = 0;
   int step = kSumSets - 1 - set;
-  float4* const from = shared.sums + set * (Config::kSums / 4);
+  float4* const from = shared.accumulators + set * (Config::kAccumulators / 4);
   part.for_tiles([&](int head, int tile) {
     if (++step < kSumSets) return;
     step = 0;
@@ -46,13 +48,13 @@ __device__ __forceinline__ void add_sums(const Shared<Config>& shared, const Att
         part.first_tile + static_cast<long long>(head) * plan.query_tiles + tile;
     const unsigned turn = part.turn(call, tile);
     unsigned* const count = plan.counters + 1 + index;
-    float* const to = plan.sums + index * Config::kSums;
-    shared.sums_full[set].wait(parity);
+    float* const to = plan.accumulators + index * Config::kAccumulators;
+    shared.accumulators_full[set].wait(parity);
     parity ^= 1;
     wait_for_turn(count, turn);
-    send_sums(to, from, Config::kSums * 4, turn > 0);
+    send_accumulators(to, from, Config::kAccumulators * 4, turn > 0);
     wait_for_store_reads<0>();
-    shared.sums_empty[set].arrive();
+    shared.accumulators_empty[set].arrive();
     let_next_block_add(count);
   });
 }
@@ -81,7 +83,7 @@ struct Deriving {
   unsigned keys, values;
   Ring<Config::kStages> ring;
   int set = 0;
-  unsigned sums_parity = 1;
+  unsigned accumulators_parity = 1;
   unsigned weights[Config::kHalves][4][4], changes[Config::kHalves][4][4] = {};
 
   __device__ __forceinline__ Deriving(const Shared<Config>& shared_, const AttentionCall& call_,
@@ -153,7 +155,7 @@ struct Deriving {
     Steps::template weigh<kHasCap>(weights[kHalf], facts, self.scale);
     const bool adds = !is_first || kHalf > 0;
     begin_products();
-    add_rows<T, kValueSums, Config::kValueDim, Config::kQueryColumn>(
+    add_rows<T, kValueAccumulators, Config::kValueDim, Config::kQueryColumn>(
         weights[kHalf], shared_address(shared.grads(ring.stage)) + kHalf * kHalfBytes, adds);
     wait_for_products<1>();
     if (kExtras == kBiased || partial) drop_products();
@@ -165,7 +167,7 @@ struct Deriving {
 #pragma unroll
     for (int k = 0; k < 4; ++k) store_matrices(to ^ k * 32, changes[kHalf][k]);
     begin_products();
-    add_rows<T, kKeySums, Config::kDim, Config::kQueryColumn>(
+    add_rows<T, kKeyAccumulators, Config::kDim, Config::kQueryColumn>(
         changes[kHalf], shared_address(shared.queries(ring.stage)) + kHalf * kHalfBytes, adds);
   }
 
@@ -187,25 +189,25 @@ struct Deriving {
       meet(1 + set, 256);
       const unsigned from = shared_address(shared.changes(set));
       begin_products();
-      multiply_changes<T, kQuerySums, kColumns, Config::kKeys>(from, keys);
+      multiply_changes<T, kQueryAccumulators, kColumns, Config::kKeys>(from, keys);
       if constexpr (kLast > 0) {
-        multiply_changes<T, kQuerySums + 1, kColumns, Config::kKeys>(from + Config::kKeyColumn,
-                                                                     keys);
+        multiply_changes<T, kQueryAccumulators + 1, kColumns, Config::kKeys>(
+            from + Config::kKeyColumn, keys);
       }
       commit_products();
       wait_for_products<1>();
       keep_weights(changes[kLast]);
       shared.q_empty[ring.stage].arrive();
       wait_for_products<0>();
-      shared.sums_empty[self.group].wait(sums_parity);
-      sums_parity ^= 1;
-      const unsigned to =
-          shared_address(shared.sums + self.group * (Config::kSums / 4) + threadIdx.x % 128);
-      share_accumulators<kQuerySums, kColumns / 2>(to);
+      shared.accumulators_empty[self.group].wait(accumulators_parity);
+      accumulators_parity ^= 1;
+      const unsigned to = shared_address(
+          shared.accumulators + self.group * (Config::kAccumulators / 4) + threadIdx.x % 128);
+      share_accumulators<kQueryAccumulators, kColumns / 2>(to);
       if constexpr (kLast > 0)
-        share_accumulators<kQuerySums + 1, kColumns / 2>(to + Config::kSums * 2);
+        share_accumulators<kQueryAccumulators + 1, kColumns / 2>(to + Config::kAccumulators * 2);
       show_to_copies();
-      give_back(shared.sums_full[self.group], self.lane);
+      give_back(shared.accumulators_full[self.group], self.lane);
     }
     set ^= 1;
     ring.advance();
@@ -232,18 +234,18 @@ struct Deriving {
     const auto place = [&](const HeadStrides& at) {
       return sequence.k_place(at) + part.kv_head * at.head + first * at.token;
     };
-    store_gradient<T, kValueSums, Config::kValueDim, Config::kKeyColumn>(
+    store_gradient<T, kValueAccumulators, Config::kValueDim, Config::kKeyColumn>(
         1.0f, shared.values + rows, static_cast<T*>(more.dv) + place(more.dv_at), more.dv_at.token,
         call.value_dim, left, stored, self.lane);
-    store_gradient<T, kKeySums, Config::kDim, Config::kKeyColumn>(
+    store_gradient<T, kKeyAccumulators, Config::kDim, Config::kKeyColumn>(
         call.scale, shared.keys + rows, static_cast<T*>(more.dk) + place(more.dk_at),
         more.dk_at.token, call.dim, left, stored, self.lane);
   }
 };
 
 /// kThreads threads. Dynamic shared memory: keys, values, stages of queries and of gradients, two
-/// sets of changes and of sums, facts of each stage, five barriers for each stage and six, a
-/// number.
+/// sets of changes and of accumulators, facts of each stage, five barriers for each stage and six,
+/// a number.
 template <typename T, typename Config, Extras kExtras>
 __global__ void __launch_bounds__(kThreads, 1)
     hopper_backward(const __grid_constant__ TensorMap map_q,
@@ -254,7 +256,7 @@ __global__ void __launch_bounds__(kThreads, 1)
                     const __grid_constant__ Gradients more,
                     const __grid_constant__ BackwardPlan plan) {
   extern __shared__ __align__(1024) unsigned char storage[];
-  declare_accumulators<kQuerySums + Config::kHalves, Config::kQueries == 128 ? 32 : 64>();
+  declare_accumulators<kQueryAccumulators + Config::kHalves, Config::kQueries == 128 ? 32 : 64>();
   const Shared<Config> shared(storage);
   const Maps maps{map_q, map_grad, map_k, map_v};
   if (threadIdx.x == 0) {
@@ -279,7 +281,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     } else if (warp == 1) {
       load_facts<Config>(shared, call, more, part);
     } else if (threadIdx.x % 32 == 0) {
-      add_sums<Config>(shared, call, plan, part, warp - 2);
+      add_accumulators<Config>(shared, call, plan, part, warp - 2);
     }
   } else {
     if constexpr (Config::kSmall) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");

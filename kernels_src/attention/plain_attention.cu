@@ -1,5 +1,5 @@
 // Attention by plain multiplications in float32: a warp has four rows, a lane a key of a tile for
-// the scores, columns of the values for the sums.
+// the scores, columns of the values for the accumulators.
 #include <kernwright/attention.cuh>
 
 using namespace kernwright;
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads)
       static_cast<const float*>(call.v) + sequence.v_first + kv_head * call.v_at.head;
   const int* const table = call.table == nullptr ? nullptr : call.table + batch * call.table_row;
   bool bad = false;
-  float sums[kEach][kValueDim / 32] = {}, peak[kEach], total[kEach] = {};
+  float accumulators[kEach][kValueDim / 32] = {}, peak[kEach], total[kEach] = {};
   for (int r = 0; r < kEach; ++r) peak[r] = minus_infinity();
   for (int token = begin; token < end; token += kTokens) {
     __syncthreads();
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(kThreads)
         score[r] *= key % 2 ? factors.y : factors.x;
       }
 #pragma unroll
-      for (int i = 0; i < kValueDim / 32; ++i) sums[r][i] *= factor;
+      for (int i = 0; i < kValueDim / 32; ++i) accumulators[r][i] *= factor;
     }
     for (int t = 0; t < kTokens; ++t) {
       float weight[kEach];
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = 0; i < kValueDim / 32; ++i) {
         const float value = values[t * kValueDim + lane + 32 * i];
 #pragma unroll
-        for (int r = 0; r < kEach; ++r) sums[r][i] += weight[r] * value;
+        for (int r = 0; r < kEach; ++r) accumulators[r][i] += weight[r] * value;
       }
     }
   }
@@ -138,10 +138,10 @@ __global__ void __launch_bounds__(kThreads)
     const int stored = call.q_starts != nullptr ? sequence.queries : call.queries;
     if (rows[r].query >= stored) break;
     if (call.splits > 1) {
-      store_split<kValueDim>(call, batch, rows[r], split, sums[r], peak[r], sum);
+      store_split<kValueDim>(call, batch, rows[r], split, accumulators[r], peak[r], sum);
     } else {
-      store_row<float, kValueDim>(call, sequence, rows[r].head, rows[r].query, sums[r], peak[r],
-                                  sum);
+      store_row<float, kValueDim>(call, sequence, rows[r].head, rows[r].query, accumulators[r],
+                                  peak[r], sum);
     }
   }
 }

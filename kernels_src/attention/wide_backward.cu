@@ -32,7 +32,7 @@ constexpr int kWeightsFull = 1, kChangesFull = 3, kSetEmpty = 5, kGroupChanges =
 template <int dim, int value_dim, bool ragged, int stages, int slots>
 struct WideTile : BackwardTile<dim, value_dim, 64, 64, 2, ragged, stages> {
   static constexpr int kChangeSets = kSets;
-  static constexpr int kSlotSums = 2048, kSumSlots = slots;
+  static constexpr int kSlotAccumulators = 2048, kSumSlots = slots;
   static constexpr bool kLarge = dim > 192 || value_dim > 192;
   static constexpr int kLoadRegisters = kLarge ? 24 : 40, kGradientRegisters = kLarge ? 240 : 232;
   static constexpr int kGroup0Columns = WideTile::kColumns == 3 ? 1 : (WideTile::kColumns + 1) / 2;
@@ -100,10 +100,10 @@ struct Walk {
                   first * at.token;
     constexpr int kFirst = kDim < kFirstColumns ? kDim : kFirstColumns;
     place += warp * (kWarpKeys * 128);
-    store_gradient<T, kFirstSums, kFirst, kColumnBytes>(factor, place, to, at.token, dim, left,
-                                                        stored, lane);
+    store_gradient<T, kFirstAccumulators, kFirst, kColumnBytes>(factor, place, to, at.token, dim,
+                                                                left, stored, lane);
     if constexpr (kDim > kFirst) {
-      store_gradient<T, kFurtherSums, kDim - kFirst, kColumnBytes>(
+      store_gradient<T, kFurtherAccumulators, kDim - kFirst, kColumnBytes>(
           factor, place + kFirst / 64 * kColumnBytes, to + kFirst, at.token, dim - kFirst, left,
           stored, lane);
     }
@@ -119,15 +119,15 @@ struct QueryColumns {
   static_assert(kCount <= 2);
 
   const Shared<Config>& shared;
-  float* sums;   // of the batch
-  bool adds_up;  // this block adds up the columns
+  float* accumulators;  // of the batch
+  bool adds_up;         // this block adds up the columns
   Ring<Config::kSumSlots> ring;
 
   __device__ __forceinline__ QueryColumns(const Shared<Config>& shared_, const BackwardPlan& plan,
                                           const Part<Config>& part)
       : shared(shared_),
-        sums(plan.sums + part.first_tile * Config::kSums + kFirst * (2 * Config::kSlotSums) +
-             threadIdx.x % 128 * 4),
+        accumulators(plan.accumulators + part.first_tile * Config::kAccumulators +
+                     kFirst * (2 * Config::kSlotAccumulators) + threadIdx.x % 128 * 4),
         adds_up(cluster_rank() == kGroup) {}
   /// Queued: the products of column `kColumn` of the warpgroup, where there is one.
   template <int kColumn>
@@ -144,28 +144,29 @@ struct QueryColumns {
   template <int kPart>
   __device__ __forceinline__ void share_part(const QueryTile& tile) {
     const int slot = ring.stage, lane = threadIdx.x % 32;
-    const unsigned place =
-        shared_address(shared.sums + slot * (Config::kSlotSums / 4) + threadIdx.x % 128);
+    const unsigned place = shared_address(
+        shared.accumulators + slot * (Config::kSlotAccumulators / 4) + threadIdx.x % 128);
     constexpr int kBegin = kPart % 2 * 16;
     if (adds_up) {
-      shared.peer_sums[slot].wait(ring.parity);
+      shared.peer_accumulators[slot].wait(ring.parity);
       if (kPart == 0) shared.may_add[tile.step % 2].wait(tile.step / 2 % 2);
       add_to_global<kQueryProducts, kBegin>(
-          sums + tile.place * static_cast<long long>(Config::kSums) + kPart * Config::kSlotSums,
+          accumulators + tile.place * static_cast<long long>(Config::kAccumulators) +
+              kPart * Config::kSlotAccumulators,
           place, tile.turn > 0);
       __syncwarp();
       if (lane == 0) {
         if (threadIdx.x % 128 == 0) {
-          shared.peer_sums[slot].arrive_expecting(Config::kSlotSums * 4);
+          shared.peer_accumulators[slot].arrive_expecting(Config::kSlotAccumulators * 4);
         }
-        shared.sums_empty[slot].arrive_at(kGroup ^ 1);
-        if (kPart == 2 * kCount - 1) shared.sums_full[tile.step % 2].arrive();
+        shared.accumulators_empty[slot].arrive_at(kGroup ^ 1);
+        if (kPart == 2 * kCount - 1) shared.accumulators_full[tile.step % 2].arrive();
       }
     } else {
-      shared.sums_empty[slot].wait(ring.parity ^ 1);
-      send_sums_to<kQueryProducts, kBegin>(
+      shared.accumulators_empty[slot].wait(ring.parity ^ 1);
+      send_accumulators_to<kQueryProducts, kBegin>(
           address_in_block(place, kGroup),
-          address_in_block(shared_address(shared.peer_sums + slot), kGroup));
+          address_in_block(shared_address(shared.peer_accumulators + slot), kGroup));
     }
     ring.advance();
   }
@@ -383,7 +384,7 @@ __device__ __forceinline__ void order_additions(const Shared<Config>& shared,
     const unsigned turn = part.turn(call, tile) * kAdders;
     while (read_count(count) < turn) {}
     shared.may_add[first_step].arrive();
-    shared.sums_full[first_step].wait(number / 2 % 2);
+    shared.accumulators_full[first_step].wait(number / 2 % 2);
     add_release(count);
   });
 }
@@ -419,8 +420,8 @@ __device__ __forceinline__ void derive_gradients(const Shared<Config>& shared, c
 }
 
 /// kThreads threads. Dynamic shared memory: keys, values, stages of queries and of gradients, sets
-/// of weights and changes, slots of sums, facts of each stage, seven barriers for each stage, two
-/// for each slot and six, a number.
+/// of weights and changes, slots of accumulators, facts of each stage, seven barriers for each
+/// stage, two for each slot and six, a number.
 template <typename T, typename Config, Extras kExtras>
 __global__ void __launch_bounds__(kThreads, 1)
     wide_backward(const __grid_constant__ TensorMap map_q,
@@ -441,7 +442,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     if (rank == 0) *shared.number = atomicAdd(plan.counters, 1u);
     shared.init();
     for (int slot = 0; slot < Config::kSumSlots; ++slot) {
-      shared.peer_sums[slot].arrive_expecting(Config::kSlotSums * 4);
+      shared.peer_accumulators[slot].arrive_expecting(Config::kSlotAccumulators * 4);
     }
   }
   cluster_sync();

@@ -105,9 +105,9 @@ __global__ void __launch_bounds__(kThreads)
     const int first = at.x * kPart + threadIdx.x % 32;
     const int left = first * d.stride[1] - d.padding[1];
     auto [w, from, y, ky] = Window<T>(d, at, x, weight);
-    Compute<T> sums[kRowOutputs];
+    Compute<T> accumulators[kRowOutputs];
 #pragma unroll
-    for (int j = 0; j < kRowOutputs; ++j) sums[j] = channel_bias(bias, at.channel);
+    for (int j = 0; j < kRowOutputs; ++j) accumulators[j] = channel_bias(bias, at.channel);
     for (int c = 0; c < d.channels; ++c, w += d.weight_in, from += d.x_c) {
       for (int k = ky.begin; k < ky.end; ++k) {
         const T* const row = from + (y + k * d.dilation[0]) * d.x_y;
@@ -119,7 +119,8 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
           for (int j = 0; j < kRowOutputs; ++j) {
             const int place = begin + j * step;
-            if (place >= 0 && place < d.in[1]) sums[j] += to_compute(row[place * d.x_x]) * scale;
+            if (place >= 0 && place < d.in[1])
+              accumulators[j] += to_compute(row[place * d.x_x]) * scale;
           }
         }
       }
@@ -127,7 +128,7 @@ __global__ void __launch_bounds__(kThreads)
     T* const to = out + ((at.n * (d.groups * d.outputs) + at.channel) * d.out[0] + at.y) * d.out[1];
 #pragma unroll
     for (int j = 0; j < kRowOutputs; ++j)
-      if (first + j * 32 < d.out[1]) to[first + j * 32] = from_compute<T>(sums[j]);
+      if (first + j * 32 < d.out[1]) to[first + j * 32] = from_compute<T>(accumulators[j]);
   }
 }
 
@@ -185,7 +186,7 @@ __global__ void __launch_bounds__(kThreads)
   const T* const from = x + (static_cast<Int64>(group) * d.channels + c) * d.x_c;
   const T* const gradient = dy + output * d.weight_in;
   const Int64 plane = static_cast<Int64>(d.out[0]) * d.out[1], places = plane * d.batch;
-  Compute<T> sums[kBlockTaps] = {};
+  Compute<T> accumulators[kBlockTaps] = {};
   Int64 n = 0, first = 0;  // the image of element i, and the image's first element
   for (Int64 i = threadIdx.x; i < places; i += kThreads) {
     while (i - first >= plane) {
@@ -204,11 +205,11 @@ __global__ void __launch_bounds__(kThreads)
     for (int k = 0; k < kBlockTaps; ++k) {
       if (k >= count) break;
       const int in_x = left + k * d.dilation[1];
-      if (in_x >= 0 && in_x < d.in[1]) sums[k] += to_compute(row[in_x * d.x_x]) * factor;
+      if (in_x >= 0 && in_x < d.in[1]) accumulators[k] += to_compute(row[in_x * d.x_x]) * factor;
     }
   }
 #pragma unroll
-  for (int k = 0; k < kBlockTaps; ++k) partial[k][threadIdx.x] = sums[k];
+  for (int k = 0; k < kBlockTaps; ++k) partial[k][threadIdx.x] = accumulators[k];
   for (int half = kThreads / 2; half > 0; half /= 2) {
     __syncthreads();
     for (int e = threadIdx.x; e < half * count; e += kThreads) {

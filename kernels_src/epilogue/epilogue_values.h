@@ -33,7 +33,7 @@ struct TileEpilogueValues : ProductEpilogueValues {
 ProductEpilogueValues epilogue_values(const ProductEpilogue& epilogue);
 TileEpilogueValues tile_epilogue_values(const ProductEpilogue& epilogue);
 
-/// The function of sums, by itself or as a gate.
+/// The function of accumulators, by itself or as a gate.
 const std::optional<ActivationCall>& epilogue_activation(const ProductEpilogue& epilogue);
 /// "Epilogue<Silu, BFloat16, true>"; `activation` is the struct of the function.
 std::string epilogue_type(const ProductEpilogue& epilogue, const char* activation,
@@ -43,7 +43,7 @@ std::string tile_epilogue_type(const ProductEpilogue& epilogue, bool one_scale =
 /// Adds what tells the types apart, but for one_scale.
 void add_epilogue(InstanceKey& key, const ProductEpilogue& epilogue);
 
-/// Whether all sums have one scale, which gemm.cu and promoted_gemm.cu then read once.
+/// Whether all accumulators have one scale, which gemm.cu and promoted_gemm.cu then read once.
 bool has_one_scale(const ProductEpilogue& epilogue);
 /// Whether gemm.cu has the activation or gate, where it is compiled once for each sum of a thread.
 bool has_short_epilogue(const ProductEpilogue& epilogue);

@@ -47,13 +47,13 @@ const LazyKernel* begin_finish(KernelsAhead& kernels, const Array& result,
   return &kernel;
 }
 
-void finish_sums(const Array& sums, const Array& result, const ProductEpilogue& epilogue, int parts,
-                 const LazyKernel* kernel, KernelsAhead& kernels, const Stream& on) {
+void finish_partials(const Array& partials, const Array& result, const ProductEpilogue& epilogue,
+                     int parts, const LazyKernel* kernel, KernelsAhead& kernels, const Stream& on) {
   if (kernel == nullptr) {
-    const Array all = sums.reshape({parts, result.size()});
+    const Array all = partials.reshape({parts, result.size()});
     write_reduction(result.reshape({result.size()}), all,
                     {.op = Reduction::sum, .axes = std::vector<int>{0}, .type = {}}, on);
-    return sums.use_on(on);
+    return partials.use_on(on);
   }
   constexpr unsigned kFinishThreads = 256;
   const auto columns = static_cast<std::int32_t>(result.shape().back());
@@ -64,9 +64,9 @@ void finish_sums(const Array& sums, const Array& result, const ProductEpilogue& 
       .block = {kFinishThreads},
       .stream = on,
       .programmatic_dependent = overlaps_launches(result.device())};
-  launch(kernels.on(*kernel, result.device()), config, sums.address(), result.address(),
+  launch(kernels.on(*kernel, result.device()), config, partials.address(), result.address(),
          tile_epilogue_values(epilogue), size, columns, std::int32_t{parts});
-  sums.use_on(on);
+  partials.use_on(on);
 }
 
 }  // namespace kernwright::kernels

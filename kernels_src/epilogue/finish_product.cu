@@ -8,20 +8,20 @@ using namespace kernwright;
 
 constexpr int kThreads = 256;
 
-/// `parts` of `size` sums one behind the other. Each thread has kWidth neighbours at a time, which
-/// are of one row.
+/// `parts` of `size` partial results one behind the other. Each thread has kWidth neighbours at a
+/// time, which are of one row.
 template <typename Out, typename Finish, int kWidth>
 __global__ void __launch_bounds__(kThreads)
-    finish_product(const float* sums, Out* __restrict__ out, const TileEpilogueValues epilogue,
+    finish_product(const float* partials, Out* __restrict__ out, const TileEpilogueValues epilogue,
                    long long size, int columns, int parts) {
   pdl_launch_then_wait();
   const long long apart = static_cast<long long>(gridDim.x) * kThreads * kWidth;
   long long at = (static_cast<long long>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
   for (; at < size; at += apart) {
-    Pack<float, kWidth> total = *reinterpret_cast<const Pack<float, kWidth>*>(sums + at);
+    Pack<float, kWidth> total = *reinterpret_cast<const Pack<float, kWidth>*>(partials + at);
     for (int part = 1; part < parts; ++part) {
       const Pack<float, kWidth> more =
-          *reinterpret_cast<const Pack<float, kWidth>*>(sums + part * size + at);
+          *reinterpret_cast<const Pack<float, kWidth>*>(partials + part * size + at);
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) total.value[i] += more.value[i];
     }

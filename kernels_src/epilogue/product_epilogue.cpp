@@ -137,9 +137,9 @@ ProductEpilogue take_gate(ProductEpilogue& epilogue) {
   return {.gate = std::exchange(epilogue.gate, std::nullopt)};
 }
 
-Array run_rest(const Array& sums, const ProductEpilogue& rest, const std::optional<Array>& out,
+Array run_rest(const Array& product, const ProductEpilogue& rest, const std::optional<Array>& out,
                const Stream& stream) {
-  Array result = sums;
+  Array result = product;
   if (rest.bias && rest.activation) {
     result = bias_activate(*rest.activation, result, *rest.bias, stream);
   } else if (rest.bias) {

@@ -14,11 +14,11 @@
 
 namespace kernwright::kernels {
 
-/// What follows the sums of a product, in float32: activation(alpha * (a @ b) + bias + beta * c) +
-/// residual. Scales of rows and columns multiply a @ b first. A new operand needs a member here and
-/// a row in kEpilogueOperands, a member in ProductEpilogueValues with a line in epilogue_values(),
-/// a term in apply_epilogue() (include/product/product_epilogue.cuh), and a step in run_rest() for
-/// the products whose kernels do not read it.
+/// What follows the accumulators of a product, in float32: activation(alpha * (a @ b) + bias + beta
+/// * c) + residual. Scales of rows and columns multiply a @ b first. A new operand needs a member
+/// here and a row in kEpilogueOperands, a member in ProductEpilogueValues with a line in
+/// epilogue_values(), a term in apply_epilogue() (include/product/product_epilogue.cuh), and a step
+/// in run_rest() for the products whose kernels do not read it.
 struct ProductEpilogue {
   float alpha = 1, beta = 1;
   std::optional<Array> bias{};      ///< (n,)
@@ -89,8 +89,8 @@ ProductEpilogue take_rest(ProductEpilogue& epilogue);
 /// Takes the gate alone.
 ProductEpilogue take_gate(ProductEpilogue& epilogue);
 /// Applies what kernels of a product left: a kernel for each step, which rounds its result to the
-/// type of `sums`. The last step writes to `out` where that is given and the step can.
-Array run_rest(const Array& sums, const ProductEpilogue& rest, const std::optional<Array>& out,
+/// type of `product`. The last step writes to `out` where that is given and the step can.
+Array run_rest(const Array& product, const ProductEpilogue& rest, const std::optional<Array>& out,
                const Stream& stream);
 
 }  // namespace kernwright::kernels

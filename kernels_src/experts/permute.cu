@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kThreads)
   const int token = blockIdx.x;
   const int step = static_cast<int>(gridDim.y) * kThreads * kWidth;
   for (int i = (blockIdx.y * kThreads + threadIdx.x) * kWidth; i < columns; i += step) {
-    Compute<T> sums[kWidth] = {};
+    Compute<T> accumulators[kWidth] = {};
 #pragma unroll 4
     for (int k = 0; k < chosen; ++k) {
       const int position = positions[token * chosen + k];
@@ -168,11 +168,11 @@ __global__ void __launch_bounds__(kThreads)
       const Pack<T, kWidth> lane_value =
           *reinterpret_cast<const Pack<T, kWidth>*>(rows + position * stride + i);
 #pragma unroll
-      for (int j = 0; j < kWidth; ++j) sums[j] += weight * to_compute(lane_value.value[j]);
+      for (int j = 0; j < kWidth; ++j) accumulators[j] += weight * to_compute(lane_value.value[j]);
     }
     Pack<T, kWidth> result;
 #pragma unroll
-    for (int j = 0; j < kWidth; ++j) result.value[j] = from_compute<T>(sums[j]);
+    for (int j = 0; j < kWidth; ++j) result.value[j] = from_compute<T>(accumulators[j]);
     *reinterpret_cast<Pack<T, kWidth>*>(out + static_cast<long long>(token) * columns + i) = result;
   }
 }

@@ -69,7 +69,7 @@ bool run_fast(const Gemm& gemm, const ProductEpilogue& ready, const Array& resul
   return run_mma(gemm, plan, ready, result, on);
 }
 
-/// By the plain kernel: in float32, or in the type of a result that has just the sums.
+/// By the plain kernel: in float32, or in the type of a result without an epilogue.
 Array run_plain(const Gemm& gemm, const ProductEpilogue& ready, const Array& result,
                 const Stream& on) {
   const bool whole = gemm.a.type() == ScalarType::int8;
@@ -80,9 +80,9 @@ Array run_plain(const Gemm& gemm, const ProductEpilogue& ready, const Array& res
   KernelsAhead kernels;
   const LazyKernel* const finish = begin_finish(kernels, result, ready);
   const ScalarType wide = whole ? ScalarType::int32 : ScalarType::float32;
-  const Array sums = plain_matmul(cast(gemm.a, wide, on), cast(gemm.b, wide, on), on);
-  finish_sums(whole ? cast(sums, ScalarType::float32, on) : sums, result, ready, 1, finish, kernels,
-              on);
+  const Array product = plain_matmul(cast(gemm.a, wide, on), cast(gemm.b, wide, on), on);
+  finish_partials(whole ? cast(product, ScalarType::float32, on) : product, result, ready, 1,
+                  finish, kernels, on);
   return result;
 }
 
@@ -114,7 +114,7 @@ bool is_exact_gemm(const Gemm& gemm) {
 }
 
 bool is_promoted(const Gemm& gemm) {
-  return is_float8(gemm.a.type()) && !gemm.tf32 && (gemm.block_scales || !gemm.fast_sums);
+  return is_float8(gemm.a.type()) && !gemm.tf32 && (gemm.block_scales || !gemm.fast_accum);
 }
 
 ScalarType gemm_result_type(const Gemm& gemm) {

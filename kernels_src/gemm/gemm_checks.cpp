@@ -9,8 +9,8 @@
 namespace kernwright::kernels {
 namespace {
 
-/// int8 and float64 have only the plain sums.
-void require_sums_alone(const Gemm& gemm, ScalarType type) {
+/// int8 and float64 have only the plain product.
+void require_product_alone(const Gemm& gemm, ScalarType type) {
   const ProductEpilogue& then = gemm.epilogue;
   const bool wide = gemm.a.type() == ScalarType::float64;
   if (wide ? type != gemm.a.type() : type != ScalarType::int32 && type != ScalarType::int8) {
@@ -26,7 +26,7 @@ void require_sums_alone(const Gemm& gemm, ScalarType type) {
   }
 }
 
-/// Results of one byte are what an epilogue makes of sums.
+/// Results of one byte are what an epilogue makes of accumulators.
 void require_narrow_result(const Gemm& gemm, ScalarType type) {
   if (type != ScalarType::int8 && !is_float8(type)) {
     throw ArgumentError(
@@ -111,7 +111,7 @@ void require_gemm(const Gemm& gemm, ScalarType type) {
   }
   const bool is_whole = gemm.a.type() == ScalarType::int8;
   if (gemm.a.type() == ScalarType::float64 || (is_whole && !gemm.epilogue.row_scales)) {
-    require_sums_alone(gemm, type);
+    require_product_alone(gemm, type);
   } else if (!is_half(gemm.a.type()) && !is_float8(gemm.a.type()) && !is_whole &&
              gemm.a.type() != ScalarType::float32) {
     throw ArgumentError(

@@ -44,8 +44,8 @@ constexpr double kNarrowLoads = 1.02;
 constexpr double kTwoGroupLoads = 0.95;
 constexpr double kStartCycles = 2000;    // of a launch until the first products, and at the end
 constexpr double kClusterCycles = 1500;  // more, where blocks of a cluster wait for each other
-constexpr double kClusterSplitCycles = 2000;  // of a cluster with split-K, until the sums are added
-constexpr double kSumsPerCycle = 12;          // beside, of tiles with scales of blocks
+constexpr double kClusterSplitCycles = 2000;  // of a cluster with split-K, until results are added
+constexpr double kAccumulatorsPerCycle = 12;  // beside, of tiles with scales of blocks
 constexpr double kSecondCycles = 6500;        // of the kernel that adds the parts
 constexpr double kOutBytesPerCycle = 60;
 constexpr std::int64_t kNarrowColumns = 64;  // of a last tile that multiplies no more of them
@@ -109,9 +109,9 @@ bool alternates(const GemmSize& size, const GemmTile& tile) {
 }
 
 /// How much of the tensor cores' rate warpgroups reach that take turns: less with nobody to take
-/// turns with, and where blocks of a cluster wait for each other. Sums of 160 and 192 columns leave
-/// few registers for ends other than plain ones; 160 do not fit the parts of a b that is not
-/// turned.
+/// turns with, and where blocks of a cluster wait for each other. Accumulators of 160 and 192
+/// columns leave few registers for ends other than plain ones; 160 do not fit the parts of a b that
+/// is not turned.
 double rate_in_turn(const GemmSize& size, const GemmChoice& choice, double waves) {
   double rate = 0.965;
   if (choice.tile.columns >= 160) {
@@ -125,7 +125,7 @@ double rate_in_turn(const GemmSize& size, const GemmChoice& choice, double waves
 
 /// How much of the tensor cores' rate a tile reaches: shared memory brings 64 rows again for each
 /// product, and a warpgroup that is alone with 64 rows leaves gaps between its products, as one
-/// does that adds the sums of each stage. Scales of blocks cost narrow tiles more.
+/// does that adds the accumulators of each stage. Scales of blocks cost narrow tiles more.
 double tensor_core_rate(const GemmSize& size, const GemmChoice& choice, double waves) {
   const GemmTile& tile = choice.tile;
   if (alternates(size, tile)) return rate_in_turn(size, choice, waves);
@@ -240,7 +240,7 @@ double wave_count(const GemmSize& size, const GemmChoice& choice, std::int64_t a
   return longest;
 }
 
-/// Cycles in which L2 brings a stage of a tile. Sums that are promoted gain nothing in one round.
+/// Cycles in which L2 brings a stage of a tile. Promoted accumulators gain nothing in one round.
 double load_cycles(const GemmSize& size, const GemmTile& tile, double waves) {
   const bool one_round = waves <= 1 && !size.promotes;
   const bool in_turn = alternates(size, tile) && waves > 1 && ends_plainly(size);
@@ -415,7 +415,7 @@ double gemm_cost(const GemmSize& size, const GemmChoice& choice) noexcept {
   if (tile.cluster > 1 && !tile.split_k) cost += kClusterCycles;
   // Blocks with split-K have one tile each: the blocks of the next wave begin anew.
   if (tile.split_k) cost += waves * kClusterSplitCycles + (waves - 1) * kStartCycles;
-  if (tile.split_k && size.block_scales) cost += waves * rows * columns / kSumsPerCycle;
+  if (tile.split_k && size.block_scales) cost += waves * rows * columns / kAccumulatorsPerCycle;
   if (choice.splits > 1) {
     const double results = static_cast<double>(size.rows) * static_cast<double>(size.columns) *
                            static_cast<double>(size.batches);

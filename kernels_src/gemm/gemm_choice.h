@@ -24,11 +24,11 @@ struct GemmSize {
   int bandwidth = 3352;       ///< of device memory, in GB/s: an H100's
   std::size_t out_bytes = 2;  ///< of an element of the result
   std::size_t in_bytes = 2;   ///< of an element of the operands
-  bool promotes = false;      ///< sums of each stage are made apart (promoted_gemm.cu)
+  bool promotes = false;      ///< each stage has separate accumulators (promoted_gemm.cu)
   bool block_scales = false;  ///< besides, multiplied by scales of blocks of a and b
-  bool whole = false;         ///< sums of integers are not split
+  bool whole = false;         ///< products of integers have no split-K
   bool b_turned = false;      ///< neighbours of b lie along the inner dimension
-  bool finishes = false;      ///< sums get a bias, an activation or another matrix
+  bool finishes = false;      ///< accumulators get a bias, an activation or another matrix
   bool gated = false;         ///< tiles have two halves, of 64 columns or 128; no splits
   std::int64_t groups = 0;    ///< sharing the rows, in unknown numbers; no splits
   std::int64_t capacity = 0;  ///< of each group, where they lie apart: all rows are taken

@@ -25,13 +25,15 @@ std::string gemm_name(const GemmInstance& instance, const ProductEpilogue& epilo
   const char* in = device_type(instance.a);
   if (instance.a != instance.b)
     in = instance.a == ScalarType::float8_e4m3fn ? "MixedE4M3E5M2" : "MixedE5M2E4M3";
-  const std::string sums = instance.sums == GemmSums::direct
-                               ? format("Layout<{}, {}>", instance.turn_a, instance.turn_b)
-                               : format("{}", instance.sums == GemmSums::block_scaled);
+  const std::string accumulation =
+      instance.accumulation == GemmAccumulation::direct
+          ? format("Layout<{}, {}>", instance.turn_a, instance.turn_b)
+          : format("{}", instance.accumulation == GemmAccumulation::block_scaled);
   return format("{}gemm<{}, {}, Tile<{}, {}, {}, {}, {}, {}{}>, {}, {}, {}{}>",
-                instance.sums == GemmSums::direct ? "" : "promoted_", in, device_type(instance.out),
-                tile.rows, tile.columns, tile.stages, tile.groups, tile.ping_pong, tile.cluster,
-                tile.split_k ? ", true" : "", sums, kStores[static_cast<int>(instance.store)],
+                instance.accumulation == GemmAccumulation::direct ? "" : "promoted_", in,
+                device_type(instance.out), tile.rows, tile.columns, tile.stages, tile.groups,
+                tile.ping_pong, tile.cluster, tile.split_k ? ", true" : "", accumulation,
+                kStores[static_cast<int>(instance.store)],
                 tile_epilogue_type(epilogue, has_one_scale(epilogue)), work_suffix(instance.work));
 }
 std::string mma_name(const MmaInstance& instance, const ProductEpilogue& epilogue) {
@@ -59,7 +61,7 @@ const LazyKernel& gemm_kernel(const GemmInstance& instance, const ProductEpilogu
   static const auto& direct = *new Family("gemm.cu", text::gemm_cu);
   static const auto& promoted = *new Family("promoted_gemm.cu", text::promoted_gemm_cu);
   const Family& family =
-      instance.sums == GemmSums::direct
+      instance.accumulation == GemmAccumulation::direct
           ? epilogue_family(direct, "gemm.cu", text::gemm_cu, epilogue)
           : epilogue_family(promoted, "promoted_gemm.cu", text::promoted_gemm_cu, epilogue);
   InstanceKey key;
@@ -76,7 +78,7 @@ const LazyKernel& gemm_kernel(const GemmInstance& instance, const ProductEpilogu
   key.add(instance.turn_a, 1)
       .add(instance.turn_b, 1)
       .add(instance.store, 2)
-      .add(instance.sums, 2)
+      .add(instance.accumulation, 2)
       .type(instance.b);
   key.add(instance.work, 2).add(has_one_scale(epilogue), 1);
   return family.instance(key, [&] { return gemm_name(instance, epilogue); });

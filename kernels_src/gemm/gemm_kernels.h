@@ -53,15 +53,15 @@ struct GroupedProblem {
 /// `Store` of gemm.cu.
 enum class GemmStore : std::uint8_t { by_copies, by_elements, direct };
 /// Accumulators over all of k, or of each stage apart (promoted_gemm.cu), with scales of blocks.
-enum class GemmSums : std::uint8_t { direct, promoted, block_scaled };
+enum class GemmAccumulation : std::uint8_t { direct, promoted, block_scaled };
 
 struct GemmInstance {
   ScalarType a, b, out;
   GemmTile tile;
   bool turn_a, turn_b;
   GemmStore store;
-  GemmSums sums = GemmSums::direct;
-  ProductWork work = ProductWork::whole;  ///< grouped_inside in direct sums alone
+  GemmAccumulation accumulation = GemmAccumulation::direct;
+  ProductWork work = ProductWork::whole;  ///< grouped_inside with direct accumulation alone
 };
 const LazyKernel& gemm_kernel(const GemmInstance& instance, const ProductEpilogue& epilogue);
 

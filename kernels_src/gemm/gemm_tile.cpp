@@ -61,7 +61,7 @@ constexpr std::array kPromotedTiles = {
 };
 constexpr std::size_t kLineTiles = 2, kBlockTiles = 2;  // the first and the last ones
 
-/// The widths of products in wgmma.cuh; of sums that are promoted only the widths of whole TMA
+/// The widths of products in wgmma.cuh; of promoted accumulators only the widths of whole TMA
 /// tiles.
 bool has_columns(const GemmTile& tile, bool promotes) {
   const int columns = tile.columns;
@@ -122,8 +122,10 @@ std::span<const GemmTile> split_k_tiles(bool block_scales) noexcept {
 }
 
 void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
-  // A stage of 256 columns has the sums of half of the columns at a time.
-  const int stage_sums = !promotes ? 0 : tile.columns > 192 ? tile.columns / 2 : tile.columns;
+  // A stage of 256 columns has the accumulators of half of the columns at a time.
+  const int stage_accumulators = !promotes            ? 0
+                                 : tile.columns > 192 ? tile.columns / 2
+                                                      : tile.columns;
   const int unit = 64 * (tile.ping_pong ? 1 : std::max(1, tile.groups));
   const char* wrong = nullptr;
   if (tile.groups < 1 || tile.groups > 3 || (tile.ping_pong && tile.groups != 2)) {
@@ -133,13 +135,13 @@ void require_gemm_tile(const GemmTile& tile, bool promotes, bool block_scales) {
   } else if (!has_columns(tile, promotes)) {
     wrong = promotes ? "has 64, 128, 192 or 256 columns"
                      : "has 64, 96, 128, 160, 176, 192, 224 or 256 columns";
-  } else if (tile.rows / unit * tile.columns + stage_sums > 192 && tile.groups > 2) {
-    wrong = "of 3 groups has at most 96 sums for each thread, those of a stage included";
-  } else if (tile.rows / unit * tile.columns + stage_sums > 384) {
-    wrong = promotes ? "has at most 192 sums for each thread, those of a stage included"
-                     : "has at most 192 sums for each thread";
+  } else if (tile.rows / unit * tile.columns + stage_accumulators > 192 && tile.groups > 2) {
+    wrong = "of 3 groups has at most 96 accumulators for each thread, those of a stage included";
+  } else if (tile.rows / unit * tile.columns + stage_accumulators > 384) {
+    wrong = promotes ? "has at most 192 accumulators for each thread, those of a stage included"
+                     : "has at most 192 accumulators for each thread";
   } else if (tile.split_k && (tile.ping_pong || tile.cluster < 2 || tile.cluster > 8)) {
-    wrong = "adds the sums of 2 to 8 blocks if its groups do not take turns";
+    wrong = "adds the accumulators of 2 to 8 blocks if its groups do not take turns";
   } else if (tile.stages < 2 ||
              (!tile.split_k && (tile.cluster < 1 || tile.cluster > 4 || tile.cluster == 3))) {
     wrong = "has 2 stages or more and clusters of 1, 2 or 4";

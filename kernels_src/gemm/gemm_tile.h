@@ -34,10 +34,10 @@ struct GemmTile {
   /// `along_inner`: the operand's elements follow each other along the inner dimension.
   int a_tma_lines(bool along_inner, bool promotes = false) const noexcept;
   int b_tma_lines(bool along_inner, bool gated, bool promotes = false) const noexcept;
-  /// Bytes of sums that a block gets from peer blocks.
+  /// Bytes of accumulators that a block gets from peer blocks.
   std::size_t received_bytes() const noexcept;
-  /// Bytes of shared memory: stages, TMA tiles of 16-bit results, received sums, scales of a's
-  /// blocks, barriers.
+  /// Bytes of shared memory: stages, TMA tiles of 16-bit results, received accumulators, scales of
+  /// a's blocks, barriers.
   std::size_t shared_bytes(bool stages_result, bool block_scales = false) const noexcept;
 };
 

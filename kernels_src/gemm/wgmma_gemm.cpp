@@ -138,9 +138,9 @@ struct FastGemm {
     return chosen;
   }
 
-  GemmSums sums() const {
-    if (scales) return GemmSums::block_scaled;
-    return promotes ? GemmSums::promoted : GemmSums::direct;
+  GemmAccumulation accumulation() const {
+    if (scales) return GemmAccumulation::block_scaled;
+    return promotes ? GemmAccumulation::promoted : GemmAccumulation::direct;
   }
 
   /// TMA tiles of lines that are whole units of 16 bytes; else lines of elements of 2 bytes go
@@ -184,7 +184,7 @@ struct FastGemm {
     });
   }
 
-  /// All of the result, or the parts of its sums.
+  /// All of the result, or its partial results.
   void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
                  const ProductEpilogue& ending, KernelsAhead& kernels) const {
     const GemmTile& tile = choice.tile;
@@ -195,7 +195,7 @@ struct FastGemm {
                                 !a.dense_rows,
                                 b.dense_rows,
                                 choose_store(result.type(), problem.columns),
-                                sums()};
+                                accumulation()};
     const OperandTileMaps left = a_maps(tile);
     const OperandTileMaps right = b_maps(tile, ending.gate.has_value());
     const GemmEdgeMaps edges{left.edge, right.edge};

@@ -22,9 +22,9 @@ struct TileWalk {
   typename Weights::Row rows[RowTiles][2];
   const T* columns[ColTiles];
   unsigned lane_k, k;
-  float sums[RowTiles][ColTiles][4];
+  float accumulators[RowTiles][ColTiles][4];
 
-  /// Rows and columns beyond the last read the last: their sums are not stored.
+  /// Rows and columns beyond the last read the last: their accumulators are not stored.
   __device__ __forceinline__ void start(const SkinnyProblem& p, const Weights& weights,
                                         UInt64 batch, unsigned first_row) {
     const unsigned lane = threadIdx.x % 32, group = lane / 4;
@@ -42,7 +42,7 @@ struct TileWalk {
 #pragma unroll
       for (int c = 0; c < ColTiles; ++c)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) sums[r][c][i] = 0;
+        for (int i = 0; i < 4; ++i) accumulators[r][c][i] = 0;
   }
 
   __device__ __forceinline__ void fetch(unsigned from) const {
@@ -105,8 +105,8 @@ struct TileWalk {
       for (int j = 0; j < kValues / 2; j += 2)
 #pragma unroll
         for (int c = 0; c < ColTiles; ++c) {
-          multiply_tile(T(), sums[r][c], upper[j], lower[j], upper[j + 1], lower[j + 1], x[c][j],
-                        x[c][j + 1]);
+          multiply_tile(T(), accumulators[r][c], upper[j], lower[j], upper[j + 1], lower[j + 1],
+                        x[c][j], x[c][j + 1]);
         }
     }
   }
@@ -138,18 +138,18 @@ __global__ void __launch_bounds__(Warps * 32) skinny_tiles(SkinnyProblem p, Weig
       walk.template advance<Unroll, Hint, true>(group * kGroup);
     }
     if (group < end) walk.template advance<Unroll, Hint, false>(group * kGroup);
-    add_warps<T, Act, Warps>(p, batch, first_row, walk.sums);
+    add_warps<T, Act, Warps>(p, batch, first_row, walk.accumulators);
   }
 }
 
 // ---- on the other cores
 
-/// Adds the products with packs of the weights' rows at `at` to the sums.
+/// Adds the products with packs of the weights' rows at `at` to the accumulators.
 template <int Width, int Columns, int Rows, typename T, typename W, bool Normed>
 __device__ __forceinline__ void add_products(const SkinnyProblem& p,
                                              const Pack<W, Width> (&raw)[Rows],
                                              const T* const (&columns)[Columns], UInt64 at,
-                                             float (&sums)[Rows][Columns],
+                                             float (&accumulators)[Rows][Columns],
                                              RowNorm<T, Normed>& norm) {
   constexpr int kPart = Width * sizeof(T) > 16 ? 16 / sizeof(T) : Width;
   float values[Rows][Width];
@@ -169,7 +169,7 @@ __device__ __forceinline__ void add_products(const SkinnyProblem& p,
 #pragma unroll
       for (int i = 0; i < kPart; ++i)
 #pragma unroll
-        for (int r = 0; r < Rows; ++r) sums[r][c] += values[r][part + i] * x[i];
+        for (int r = 0; r < Rows; ++r) accumulators[r][c] += values[r][part + i] * x[i];
     }
 }
 
@@ -182,12 +182,12 @@ __device__ __forceinline__ unsigned dot_row(const SkinnyProblem& p, unsigned fir
   return min(first / 2 + r % kHalf, p.n / 2 - 1) + (r < kHalf ? 0 : p.n / 2);
 }
 
-/// The sums of a block's threads: lanes first, then warps in their order.
+/// Adds the accumulators of a block's threads: lanes first, then warps in their order.
 template <typename T, typename Act, int Warps, bool Gated = false, int Columns, int Rows,
           bool Normed = false>
 __device__ __forceinline__ void add_dot_threads(const SkinnyProblem& p, UInt64 batch,
                                                 unsigned column, unsigned first,
-                                                const float (&sums)[Rows][Columns],
+                                                const float (&accumulators)[Rows][Columns],
                                                 const RowNorm<T, Normed>& norm = {}) {
   __shared__ float shared[Warps][Rows * Columns], squares[Warps];
   norm.keep(squares);
@@ -195,7 +195,7 @@ __device__ __forceinline__ void add_dot_threads(const SkinnyProblem& p, UInt64 b
   for (int r = 0; r < Rows; ++r)
 #pragma unroll
     for (int c = 0; c < Columns; ++c) {
-      const float sum = warp_reduce(sums[r][c], Sum());
+      const float sum = warp_reduce(accumulators[r][c], Sum());
       if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32][c * Rows + r] = sum;
     }
   __syncthreads();
@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
     for (int r = 0; r < Rows; ++r) rows[r] = w + dot_row<Rows, Gated>(p, first, r) * weights.row;
 #pragma unroll
     for (int c = 0; c < Columns; ++c) columns[c] = x + min(column + c, p.m - 1) * p.x_row;
-    float sums[Rows][Columns] = {};
+    float accumulators[Rows][Columns] = {};
     const unsigned behind = Normed ? threadIdx.x % 32 * Width : 0;  // warps stay together
     for (UInt64 from = begin + threadIdx.x * Width; from - behind < end; from += Unroll * kStep) {
       Pack<W, Width> raw[Unroll][Rows];
@@ -264,10 +264,10 @@ __global__ void __launch_bounds__(Warps * 32) skinny_dot(SkinnyProblem p, Weight
       for (int u = 0; u < Unroll; ++u) {
         const UInt64 at = from + u * kStep;
         if (at >= end) break;
-        add_products<Width>(p, raw[u], columns, at, sums, norm);
+        add_products<Width>(p, raw[u], columns, at, accumulators, norm);
       }
     }
-    add_dot_threads<T, Act, Warps, Gated>(p, batch, column, first, sums, norm);
+    add_dot_threads<T, Act, Warps, Gated>(p, batch, column, first, accumulators, norm);
   }
 }
 
@@ -294,7 +294,7 @@ __global__ void __launch_bounds__(Warps * 32)
     for (int r = 0; r < Rows; ++r) rows[r] = w + min(first + r, p.n - 1) * weights.row;
 #pragma unroll
     for (int c = 0; c < Columns; ++c) columns[c] = x + min(column + c, p.m - 1) * p.x_row;
-    float sums[Rows][Columns] = {};
+    float accumulators[Rows][Columns] = {};
     for (UInt64 at = begin + threadIdx.x * kWidth; at < end; at += kStep) {
       Pack<T, kWidth> raw[Rows];
 #pragma unroll
@@ -308,7 +308,7 @@ __global__ void __launch_bounds__(Warps * 32)
         for (int i = 0; i < static_cast<int>(kWidth); ++i) {
           const float value = to_compute(xs.value[i]);
 #pragma unroll
-          for (int r = 0; r < Rows; ++r) sums[r][c] += to_compute(raw[r].value[i]) * value;
+          for (int r = 0; r < Rows; ++r) accumulators[r][c] += to_compute(raw[r].value[i]) * value;
         }
       }
     }
@@ -319,10 +319,10 @@ __global__ void __launch_bounds__(Warps * 32)
       for (int c = 0; c < Columns; ++c) {
         const float value = to_compute(columns[c][at]);
 #pragma unroll
-        for (int r = 0; r < Rows; ++r) sums[r][c] += to_compute(rows[r][at]) * value;
+        for (int r = 0; r < Rows; ++r) accumulators[r][c] += to_compute(rows[r][at]) * value;
       }
     }
-    add_dot_threads<T, Act, Warps>(p, batch, column, first, sums);
+    add_dot_threads<T, Act, Warps>(p, batch, column, first, accumulators);
   }
 }
 

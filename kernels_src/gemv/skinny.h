@@ -34,11 +34,11 @@ struct SkinnyCall {
 };
 
 /// activation(alpha * scale * (x @ weights^T) + bias) + residual, of the shape (m, n) or
-/// (b, m, n) and x's type. Sums are float32, in an order that the shapes decide: the same in each
-/// run. The weights are read once: by the tensor cores where 16-bit rows begin at multiples of 16
-/// bytes, else by packs as wide as their addresses allow. With k = 0 the sum is zero. Queued on
-/// `stream` (empty: the device's legacy stream). Throws InvalidArgument ("Incompatible dimensions")
-/// with the shapes; CompileError, OutOfMemory, DriverError.
+/// (b, m, n) and x's type. Accumulators are float32, in an order that the shapes decide: the same
+/// in each run. The weights are read once: by the tensor cores where 16-bit rows begin at multiples
+/// of 16 bytes, else by packs as wide as their addresses allow. With k = 0 the sum is zero. Queued
+/// on `stream` (empty: the device's legacy stream). Throws InvalidArgument ("Incompatible
+/// dimensions") with the shapes; CompileError, OutOfMemory, DriverError.
 Array skinny_product(const SkinnyCall& call, const Stream& stream = {});
 
 /// skinny_product() of operands that fit, for a result of `shape` (k and n as kMostSkinnyInner and

@@ -18,7 +18,7 @@ struct ColumnWalk {
   Int64 weight_row;
   const T* columns[ColTiles];
   unsigned lane_k, k;
-  float sums[4][ColTiles][4];
+  float accumulators[4][ColTiles][4];
 
   __device__ __forceinline__ void start(const SkinnyProblem& p, const WeightRows<T>& from,
                                         UInt64 batch, unsigned first) {
@@ -35,7 +35,7 @@ struct ColumnWalk {
 #pragma unroll
       for (int c = 0; c < ColTiles; ++c)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) sums[r][c][i] = 0;
+        for (int i = 0; i < 4; ++i) accumulators[r][c][i] = 0;
   }
 
   template <int Unroll, int Hint, bool Whole>
@@ -74,7 +74,7 @@ struct ColumnWalk {
       const unsigned a3 = __byte_perm(raw[2].word[r], raw[3].word[r], 0x7632);
 #pragma unroll
       for (int c = 0; c < ColTiles; ++c) {
-        multiply_tile(T(), sums[r][c], a0, a1, a2, a3, x[c][0], x[c][1]);
+        multiply_tile(T(), accumulators[r][c], a0, a1, a2, a3, x[c][0], x[c][1]);
       }
     }
   }
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Warps * 32)
       walk.template advance<Unroll, Hint, true>(group * kGroup);
     }
     if (group < end) walk.template advance<Unroll, Hint, false>(group * kGroup);
-    add_warps<T, Act, Warps, LanePairs>(p, batch, first, walk.sums);
+    add_warps<T, Act, Warps, LanePairs>(p, batch, first, walk.accumulators);
   }
 }
 
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(Warps * 32)
     const T* columns[Columns];
 #pragma unroll
     for (int c = 0; c < Columns; ++c) columns[c] = x + min(first + c, p.m - 1) * p.x_row;
-    float sums[Columns][Width] = {};
+    float accumulators[Columns][Width] = {};
     for (unsigned from = begin + warp; from < end && n < p.n; from += Unroll * Warps) {
       Pack<W, Width> raw[Unroll];
 #pragma unroll
@@ -154,14 +154,15 @@ __global__ void __launch_bounds__(Warps * 32)
         for (int c = 0; c < Columns; ++c) {
           const float value = to_compute(columns[c][at]);
 #pragma unroll
-          for (int i = 0; i < Width; ++i) sums[c][i] += to_float_value(raw[u].value[i]) * value;
+          for (int i = 0; i < Width; ++i)
+            accumulators[c][i] += to_float_value(raw[u].value[i]) * value;
         }
       }
     }
 #pragma unroll
     for (int c = 0; c < Columns; ++c) {
 #pragma unroll
-      for (int i = 0; i < Width; ++i) shared[warp][lane * Width + i] = sums[c][i];
+      for (int i = 0; i < Width; ++i) shared[warp][lane * Width + i] = accumulators[c][i];
       __syncthreads();
       for (int i = threadIdx.x; i < 32 * Width; i += Warps * 32) {
         float sum = 0;

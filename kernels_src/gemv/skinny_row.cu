@@ -33,18 +33,19 @@ __device__ __forceinline__ void spread_weights(Int8, const Words& raw, float (&v
 }
 
 /// Sums over all lanes of eight numbers each: lane l gets that of number l / 4.
-__device__ __forceinline__ float quad_sum(float (&sums)[kTileRows], unsigned lane) {
+__device__ __forceinline__ float quad_sum(float (&accumulators)[kTileRows], unsigned lane) {
 #pragma unroll
   for (int step = kTileRows / 2; step >= 1; step /= 2) {
     const bool upper = lane & (step * 4);
 #pragma unroll
     for (int i = 0; i < step; ++i) {
-      const float give = upper ? sums[i] : sums[i + step], keep = upper ? sums[i + step] : sums[i];
-      sums[i] = keep + __shfl_xor_sync(~0u, give, step * 4);
+      const float give = upper ? accumulators[i] : accumulators[i + step],
+                  keep = upper ? accumulators[i + step] : accumulators[i];
+      accumulators[i] = keep + __shfl_xor_sync(~0u, give, step * 4);
     }
   }
-  sums[0] += __shfl_xor_sync(~0u, sums[0], 1);
-  return sums[0] + __shfl_xor_sync(~0u, sums[0], 2);
+  accumulators[0] += __shfl_xor_sync(~0u, accumulators[0], 1);
+  return accumulators[0] + __shfl_xor_sync(~0u, accumulators[0], 2);
 }
 
 /// With `Gated` half of a tile's rows are of the first half of all rows, the others of the second.
@@ -118,7 +119,8 @@ struct RowLane {
     }
   }
 
-  __device__ __forceinline__ void multiply(const Raw& raw, int u, float (&sums)[kTileRows]) const {
+  __device__ __forceinline__ void multiply(const Raw& raw, int u,
+                                           float (&accumulators)[kTileRows]) const {
     float xs[16];
 #pragma unroll
     for (int i = 0; i < 16; ++i) {
@@ -129,7 +131,7 @@ struct RowLane {
       float values[16];
       spread_weights(W(), raw[r], values);
 #pragma unroll
-      for (int i = 0; i < 16; ++i) sums[r] += values[i] * xs[i];
+      for (int i = 0; i < 16; ++i) accumulators[r] += values[i] * xs[i];
     }
   }
 };
@@ -180,15 +182,15 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     for (int t = 0; t < kPeriod; ++t) {
       const unsigned tile = first + t * gridDim.x;
       if (tile >= tiles) break;
-      float sums[kTileRows] = {};
+      float accumulators[kTileRows] = {};
 #pragma unroll
       for (int u = 0; u < Units; ++u) {
         const int now = (t * Units + u) % 2;
         const bool last = u == Units - 1;
         reader.load(last ? tile + gridDim.x : tile, last ? 0 : u + 1, raw[now ^ 1]);
-        reader.multiply(raw[now], u, sums);
+        reader.multiply(raw[now], u, accumulators);
       }
-      const float sum = quad_sum(sums, lane);
+      const float sum = quad_sum(accumulators, lane);
       if (lane % 4 == 0) parts[turn][warp][lane / 4] = sum;
       __syncthreads();
       const unsigned n = first_row<Gated>(tile) + threadIdx.x;

@@ -54,7 +54,7 @@ struct Stage {
   }
 
   __device__ __forceinline__ static void multiply(const unsigned char* stage,
-                                                  float (&sums)[RowTiles][ColTiles][4]) {
+                                                  float (&accumulators)[RowTiles][ColTiles][4]) {
     const unsigned lane = threadIdx.x % 32, group = lane / 4;
     const unsigned first = threadIdx.x / 32 * (RowTiles * 16) + group;
 #pragma unroll
@@ -76,7 +76,7 @@ struct Stage {
 #pragma unroll
             for (int j = 0; j < 4; j += 2) {
               const int k = 4 * i + j;
-              multiply_tile(T(), sums[r][c], upper[r][k], lower[r][k], upper[r][k + 1],
+              multiply_tile(T(), accumulators[r][c], upper[r][k], lower[r][k], upper[r][k + 1],
                             lower[r][k + 1], x.word[j], x.word[j + 1]);
             }
         }
@@ -90,7 +90,8 @@ struct Stage {
 };
 
 /// Weights and x begin at multiples of `kCopied` bytes, and so do the ends of their rows. The
-/// splits are one cluster if `Clustered`: then sums are added here, in the order of the blocks.
+/// splits are one cluster if `Clustered`: then accumulators are added here, in the order of the
+/// blocks.
 template <typename T, typename Weights, typename Act, int Warps, int RowTiles, int ColTiles,
           int Stages, bool Clustered, int kCopied>
 __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Weights weights) {
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Wei
   }
   pdl_launch_then_wait();
   for (UInt64 batch = blockIdx.z; batch < p.batches; batch += gridDim.z) {
-    float sums[RowTiles][ColTiles][4] = {};
+    float accumulators[RowTiles][ColTiles][4] = {};
     const auto fill = [&](unsigned chunk) {
       if (chunk < end) {
         const unsigned at = chunk % Stages * Parts::kBytes;
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Wei
       wait_for_copies<Stages - 2>();
       __syncthreads();
       fill(chunk + Stages - 1);
-      Parts::multiply(memory + chunk % Stages * Parts::kBytes, sums);
+      Parts::multiply(memory + chunk % Stages * Parts::kBytes, accumulators);
     }
     wait_for_copies<0>();
     __syncthreads();
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(Warps * 32) skinny_staged(SkinnyProblem p, Wei
         for (int i = 0; i < 4; ++i) {
           const unsigned column = c * 8 + lane % 4 * 2 + i % 2;
           const unsigned row = (warp * RowTiles + r) * 16 + i / 2 * 8 + lane / 4;
-          tile[column * kPitch + row] = sums[r][c][i];
+          tile[column * kPitch + row] = accumulators[r][c][i];
         }
     __syncthreads();
     if constexpr (Clustered) cluster_sync();

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     for (long long tile = blockIdx.y; tile < row_tiles; tile += gridDim.y) {
       const long long row0 = tile * kTile, column0 = static_cast<long long>(blockIdx.x) * kTile;
-      Accumulator<T> sums[kSide][kSide];
+      Accumulator<T> accumulators[kSide][kSide];
       for (long long k0 = 0; k0 < m.inner; k0 += kDepth) {
         for (int i = threadIdx.x; i < kTile * kDepth; i += kThreads) {
           // Neighbouring threads read neighbouring elements of whichever dimension is the denser.
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
           for (int i = 0; i < kSide; ++i) {
 #pragma unroll
-            for (int j = 0; j < kSide; ++j) sums[i][j].add(x[i], y[j]);
+            for (int j = 0; j < kSide; ++j) accumulators[i][j].add(x[i], y[j]);
           }
         }
         __syncthreads();
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads)
         for (int j = 0; j < kSide; ++j) {
           const long long column = column0 + column_thread + j * (kTile / kSide);
           if (row >= m.rows || column >= m.columns) continue;
-          c[row * m.columns + column] = sums[i][j].result();
+          c[row * m.columns + column] = accumulators[i][j].result();
         }
       }
     }

@@ -84,7 +84,7 @@ struct DecodedRows {
   UInt32 tile[RowTiles];
   Format raw[RowTiles][2];
 
-  /// Tiles beyond the last read the last: their sums are not stored.
+  /// Tiles beyond the last read the last: their accumulators are not stored.
   __device__ __forceinline__ void start(const PackedArrays& weights, unsigned first, unsigned n) {
 #pragma unroll
     for (int r = 0; r < RowTiles; ++r) {
@@ -130,7 +130,7 @@ struct DecodedRows {
 /// A warp's rows times all columns, along a block of k. `x_at` is at the lane's part of the stage.
 template <typename T, typename Columns, typename Rows, int RowTiles, int ColTiles>
 __device__ __forceinline__ void multiply_block(const Rows& rows, const T* x_at,
-                                               float (&sums)[RowTiles][ColTiles][4]) {
+                                               float (&accumulators)[RowTiles][ColTiles][4]) {
   typename Rows::Ready scales[RowTiles][2];
 #pragma unroll
   for (int r = 0; r < 2 * RowTiles; ++r)
@@ -151,8 +151,8 @@ __device__ __forceinline__ void multiply_block(const Rows& rows, const T* x_at,
       for (int h = 0; h < 2; ++h)
 #pragma unroll
         for (int r = 0; r < RowTiles; ++r) {
-          multiply_tile(T(), sums[r][c], upper[r][2 * h], lower[r][2 * h], upper[r][2 * h + 1],
-                        lower[r][2 * h + 1], x[2 * h], x[2 * h + 1]);
+          multiply_tile(T(), accumulators[r][c], upper[r][2 * h], lower[r][2 * h],
+                        upper[r][2 * h + 1], lower[r][2 * h + 1], x[2 * h], x[2 * h + 1]);
         }
     }
   }
@@ -163,13 +163,13 @@ __device__ __forceinline__ void multiply_block(const Rows& rows, const T* x_at,
 template <typename T, typename Act, int RowTiles, int ColTiles>
 __device__ __forceinline__ void store_warp(const SkinnyProblem& p, float* shared, unsigned first_m,
                                            unsigned first_n,
-                                           const float (&sums)[RowTiles][ColTiles][4]) {
+                                           const float (&accumulators)[RowTiles][ColTiles][4]) {
   constexpr int kRows = 16 * RowTiles, kPitch = kRows + 4;
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int c = 0; c < ColTiles; ++c) {
     if (first_m + c * 8 >= p.m) break;
-    spread_sums<TilesBelow, kPitch>(shared, c, sums);
+    spread_accumulators<TilesBelow, kPitch>(shared, c, accumulators);
     __syncwarp();
 #pragma unroll 4
     for (int i = lane; i < 8 * kRows; i += 32) {
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(Warps * 32) packed_gemm(SkinnyProblem p, Packe
   const unsigned base = shared_address(storage);
   const T* const warp_stages =
       reinterpret_cast<const T*>(storage) + lane / 4 * Columns::kPitch + lane % 4 * Format::kRun;
-  float sums[RowTiles][ColTiles][4] = {};
+  float accumulators[RowTiles][ColTiles][4] = {};
 #pragma unroll
   for (int s = 0; s < Stages - 1; ++s) {
     if (begin + s < end) Columns::copy(base + s * Columns::kBytes, p, first_m, begin + s);
@@ -219,11 +219,11 @@ __global__ void __launch_bounds__(Warps * 32) packed_gemm(SkinnyProblem p, Packe
     const unsigned ahead = block + Stages - 1, to = (stage + Stages - 1) % Stages;
     if (ahead < end) Columns::copy(base + to * Columns::kBytes, p, first_m, ahead);
     end_copies();
-    multiply_block<T, Columns>(rows, warp_stages + stage * (Columns::kBytes / 2), sums);
+    multiply_block<T, Columns>(rows, warp_stages + stage * (Columns::kBytes / 2), accumulators);
     stage = stage + 1 == Stages ? 0 : stage + 1;
   }
   wait_for_copies<0>();
   __syncthreads();
   float* const shared = reinterpret_cast<float*>(storage) + warp * (8 * (16 * RowTiles + 4));
-  store_warp<T, Act>(p, shared, first_m, first_tile * 16, sums);
+  store_warp<T, Act>(p, shared, first_m, first_tile * 16, accumulators);
 }

@@ -63,8 +63,8 @@ int packed_wgmma_teams(const PackedWeights& w, const SkinnyPlan& plan) {
 }
 
 /// How codes and x meet, measured on an H200 (Q4_K with up to 32 rows on an H100). Lanes that read
-/// codes in x's order need registers for those of other lanes; codes times scales that need no sums
-/// of groups leave them.
+/// codes in x's order need registers for those of other lanes; codes times scales that need no
+/// accumulators of groups leave them.
 int packed_wgmma_order(const PackedWeights& w, const SkinnyPlan& plan) {
   if (w.traits().always_arranged) return kPackedArranged;
   const bool exact = w.traits().is_exact;

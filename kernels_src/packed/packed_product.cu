@@ -3,7 +3,7 @@
 
 using namespace kernwright;
 
-/// Blocks that share a multiprocessor: with few sums 512 threads have registers there.
+/// Blocks that share a multiprocessor: with few accumulators 512 threads have registers there.
 template <int Warps, int ColTiles>
 __device__ constexpr int resident_blocks() {
   return ColTiles == 1 && Warps < 16 ? 16 / Warps : 1;
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(Warps * 32, (resident_blocks<Warps, ColTiles>(
   for (; chunk < end; chunk += Warps) {
     walk.template advance<1, false>(weights, chunk - whole + whole * Unroll);
   }
-  add_warps<T, Act, Warps>(p, 0, blockIdx.x * (16 * RowTiles), walk.sums);
+  add_warps<T, Act, Warps>(p, 0, blockIdx.x * (16 * RowTiles), walk.accumulators);
 }
 
 template <typename T, typename Act>

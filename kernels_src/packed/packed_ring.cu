@@ -7,19 +7,19 @@
 using namespace kernwright;
 
 /// p.splits blocks of a cluster share k; each warp has up to `Units` units of it. Dynamic shared
-/// memory: the table of pairs of codes, TileStages, TileSums, the sums of x.
+/// memory: the table of pairs of codes, TileStages, TileAccumulators, the sums of x.
 template <typename T, typename Format, typename Act, int Warps, int Stages, int ColTiles, int Units>
 __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
     packed_ring(const __grid_constant__ SkinnyProblem p,
                 const __grid_constant__ PackedArrays weights) {
   using Ring = TileStages<Format, Warps * Units, Stages>;
   using Columns = HeldColumns<T, Format, ColTiles, Units>;
-  using Sums = TileSums<Warps, ColTiles>;
+  using Accumulators = TileAccumulators<Warps, ColTiles>;
   constexpr bool kTable = TakesPairTable<typename Format::Codes>::kValue;
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ Mbarrier full[Stages];
   unsigned char* const stages = memory + (kTable ? PairTable::kBytes : 0);
-  Sums tile_sums(reinterpret_cast<float*>(stages + Ring::kBytes));
+  Accumulators tile_accumulators(reinterpret_cast<float*>(stages + Ring::kBytes));
   const unsigned warp = __shfl_sync(~0u, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
   pdl_launch_dependents();
   Ring ring;
@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
   columns.lane = lane;
   columns.mask = CodeMask<typename Format::Codes>::kValue * gridDim.z;  // which is 1
   columns.table.lane_table = memory + lane * 4;
-  columns.x_sums =
-      reinterpret_cast<typename Columns::Pair*>(tile_sums.end(p.splits) + warp * Columns::kSums);
+  columns.x_sums = reinterpret_cast<typename Columns::Pair*>(tile_accumulators.end(p.splits) +
+                                                             warp * Columns::kSums);
   columns.load(p, ring.first + first);
   if (threadIdx.x == 0) ring.template fill<true>(weights);
   if constexpr (Format::kOffset) columns.add();
@@ -58,10 +58,10 @@ __global__ void __launch_bounds__(Warps * 32, 16 / Warps)
         raw[half] = ahead[i].format(copied, {block, block / 2, at, tile, lane / 4, half}, lane);
       columns.multiply(raw, i / 2, i % 2);
     }
-    tile_sums.spread(warp, lane, columns.sums);
+    tile_accumulators.spread(warp, lane, columns.accumulators);
     __syncthreads();
     ring.advance(weights, tile);
-    tile_sums.template add<T, Act>(p, tile);
+    tile_accumulators.template add<T, Act>(p, tile);
   }
   leave_cluster(p.splits);
 }

@@ -82,15 +82,15 @@ std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const Sk
   const std::int64_t table = w.traits().has_table ? kPairTableBytes : 0;
   const std::int64_t stages = plan.stages * packed_stage_bytes(w);
   if (m == 1) {
-    constexpr std::int64_t sums = 8 * 16 * 4;  // of kKeptTiles
+    constexpr std::int64_t accumulators = 8 * 16 * 4;  // of kKeptTiles
     const std::int64_t x_bytes = is_packed_whole(w) ? packed_digit_bytes(w) : 0;
-    return table + plan.warps * (stages + sums) + x_bytes;
+    return table + plan.warps * (stages + accumulators) + x_bytes;
   }
-  // As TileStages and TileSums in packed_tiles.cuh.
-  const std::int64_t columns = 8 * plan.columns, sums = 2 * columns * 20 * 4;
+  // As TileStages and TileAccumulators in packed_tiles.cuh.
+  const std::int64_t columns = 8 * plan.columns, accumulators = 2 * columns * 20 * 4;
   const std::int64_t kept = plan.splits > 1 ? 2 * 4 * columns * 16 * 4 : 0;
   const std::int64_t unit_bytes = stages + columns * packed_offset_bytes(w);
-  return table + plan.warps * (plan.unroll * unit_bytes + sums) + kept;
+  return table + plan.warps * (plan.unroll * unit_bytes + accumulators) + kept;
 }
 
 SkinnyPlan plan_packed_ring(const PackedWeights& w, std::int64_t m, SkinnyPlan plan,

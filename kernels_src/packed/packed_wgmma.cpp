@@ -65,12 +65,12 @@ std::int64_t packed_wgmma_shared(const PackedWeights& w, const SkinnyPlan& plan)
   const std::int64_t columns = std::int64_t{8} * plan.columns;
   const std::int64_t stage =
       (columns * kPackedColumnBytes + plan.warps * packed_stage_bytes(w) + 1023) / 1024 * 1024;
-  const std::int64_t sums = plan.unroll * columns * (16 * plan.warps + 4) * 4;
+  const std::int64_t accumulators = plan.unroll * columns * (16 * plan.warps + 4) * 4;
   const std::int64_t scale_bytes = w.parts[4] ? 1024 : 0;
   const std::int64_t table = scale_bytes + (w.traits().has_table ? kPairTableBytes : 0);
   const std::int64_t words =
       w.traits().has_unit_scales ? plan.unroll * plan.warps * kUnitWordBytes : 0;
-  return std::max(plan.stages * stage, sums) + plan.stages * 32 + 16 + table + words;
+  return std::max(plan.stages * stage, accumulators) + plan.stages * 32 + 16 + table + words;
 }
 
 Array packed_wgmma_columns(const Array& x, const Stream& on) {

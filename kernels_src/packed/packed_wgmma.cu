@@ -136,8 +136,8 @@ __device__ __forceinline__ void arrange_units(const TilesType& shared, unsigned 
   }
 }
 
-/// The sums of a warp's rows over units `begin` to `end`. Of two teams each has a block of every
-/// unit.
+/// The accumulators of a warp's rows over units `begin` to `end`. Of two teams each has a block of
+/// every unit.
 template <typename Format, int Stages, bool kArranges, typename TilesType, typename Rows>
 __device__ __forceinline__ void multiply_blocks(const TilesType& shared,
                                                 const PackedArrays& weights, unsigned warp,
@@ -222,7 +222,7 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
   const unsigned first_n = blockIdx.x / across * TilesType::kRows;
   const unsigned units = (weights.blocks + 1) / 2, each = (units + p.splits - 1) / p.splits;
   const unsigned begin = min(blockIdx.y * each, units), end = min(begin + each, units);
-  // Tiles beyond the last read the last: their sums are not stored.
+  // Tiles beyond the last read the last: their accumulators are not stored.
   const unsigned tile_lane = warp < kAll ? warp % Warps : min(lane, Warps - 1);
   const unsigned tile = min(first_n / 16 + tile_lane, (p.n - 1) / 16);
   if (threadIdx.x == 0) {
@@ -262,7 +262,7 @@ __global__ void __launch_bounds__((Teams * Warps + 1 + arrangers(Spread, ColTile
   }
   __syncwarp();
   __syncthreads();  // all have read the stages
-  if (warp < kAll) spread_warp(shared, warp, lane, rows.sums);
+  if (warp < kAll) spread_warp(shared, warp, lane, rows.accumulators);
   finish_cluster<T, Act>(p, 0, first_m, first_n, shared);
   leave_cluster(p.splits);
 }

@@ -377,13 +377,15 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan) {
   const int rows = 16 * plan.rows * plan.warps, columns = 8 * plan.columns;
   if (plan.kernel == SkinnyKernel::wgmma) {
     const int stages = plan.stages * (rows + columns) * 128, barriers = 16 * plan.stages;
-    if (!sends_skinny_sums(plan)) return std::max(stages, columns * (rows + 4) * 4) + barriers;
+    if (!sends_skinny_accumulators(plan))
+      return std::max(stages, columns * (rows + 4) * 4) + barriers;
     const int splits = std::max(1, plan.splits), owned = ceil_div(plan.warps, splits);
     return stages + (splits - 1) * owned * columns * 64 + barriers + 8;
   }
   if (plan.kernel == SkinnyKernel::bytes) {
-    const int sums = plan.unroll * columns * (16 * plan.rows + 4) * 4;
-    return std::max(plan.stages * (16 * plan.rows + 2 * columns) * 128, sums) + 16 * plan.stages;
+    const int accumulators = plan.unroll * columns * (16 * plan.rows + 4) * 4;
+    return std::max(plan.stages * (16 * plan.rows + 2 * columns) * 128, accumulators) +
+           16 * plan.stages;
   }
   if (plan.kernel != SkinnyKernel::staged) return 0;
   const int stages = plan.unroll * (rows * 128 + columns * values * 16);

@@ -37,7 +37,7 @@ struct SkinnyPlan {
   int splits = 0;   ///< blocks that share the k of some rows
   int ahead = -1;   ///< loads fetched to the second level before the kernel in front has ended
   int stages = 0;   ///< of packed_ring.cu and of the kernels with TMA tiles
-  bool clustered = false;  ///< the splits add their sums in a cluster of blocks
+  bool clustered = false;  ///< the splits add their accumulators in a cluster of blocks
   int width = 0;           ///< elements of a load; of a copy, of skinny_staged.cu
   bool operator==(const SkinnyPlan&) const = default;
 };

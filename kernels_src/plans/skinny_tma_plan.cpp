@@ -24,7 +24,7 @@ int skinny_tma_warps(const SkinnyShape& shape) {
 /// for each other. Measured on an H200 for weights of 2048 rows, k of 4096 and 8192.
 bool suits_threes(const SkinnyShape& shape, const SkinnyPlan& plan, std::int64_t blocks) {
   const std::int64_t all = shape.multiprocessors;
-  return !shape.by_columns && shape.batches == 1 && sends_skinny_sums(plan) &&
+  return !shape.by_columns && shape.batches == 1 && sends_skinny_accumulators(plan) &&
          shape.k >= kLongAlone && blocks <= clusters_at_once(3, all) &&
          blocks > clusters_at_once(4, all) && 30 * blocks >= 7 * all;
 }
@@ -87,7 +87,7 @@ void plan_skinny_wgmma(const SkinnyShape& shape, SkinnyPlan& plan) {
   const bool threes = plan.splits == 3 && suits_threes(shape, plan, blocks);
   const bool clusters = suits_clusters(shape, plan, blocks, plan.splits);
   if ((one_wave || threes || clusters) && !shape.by_columns && plan.ahead < 0)
-    plan.ahead = sends_skinny_sums(plan) ? 4 : 1;
+    plan.ahead = sends_skinny_accumulators(plan) ? 4 : 1;
   if (plan.stages >= 2) return;
   // A cluster waits until all of its blocks have a place, so there is room for one block more. But
   // two blocks of a launch with PDL must not go to one idle multiprocessor: both would

@@ -16,8 +16,8 @@ inline void choose_skinny(int& parameter, std::int64_t value) {
   if (parameter <= 0) parameter = static_cast<int>(value);
 }
 
-/// Whether blocks of skinny_wgmma.cu send sums to the block with the epilogue.
-constexpr bool sends_skinny_sums(const SkinnyPlan& plan) { return plan.columns <= 4; }
+/// Whether blocks of skinny_wgmma.cu send accumulators to the block with the epilogue.
+constexpr bool sends_skinny_accumulators(const SkinnyPlan& plan) { return plan.columns <= 4; }
 
 /// Whether skinny_bytes.cu can multiply the operands; and whether it was measured to be faster.
 bool fits_skinny_bytes(const SkinnyShape& shape);

@@ -107,7 +107,7 @@ struct LinearWork {
     made.few = few;
     made.skinny_only = few && call.scale;
     made.adds = epilogue.residual.has_value();
-    if (call.tf32 && !few) made.key.sums = ProductSums::tf32;
+    if (call.tf32 && !few) made.key.accumulation = ProductAccumulation::tf32;
     if (!few && made.key.columns == 1) made.exchanged = exchanged_key(x, b, few_rows_form(x, b));
     return made;
   }

@@ -20,7 +20,7 @@ Array matmul(const Array& a, const Array& b, const Stream& stream, bool tf32) {
   request.few = form == FewRows::rows || form == FewRows::batch_rows;
   request.exchanged = exchanged_key(a, b, form);
   const bool rounds = tf32 && !request.few;
-  if (rounds) request.key.sums = ProductSums::tf32;
+  if (rounds) request.key.accumulation = ProductAccumulation::tf32;
   const ProductPlan plan = plan_product(a.device(), request);
   if (const auto* few = std::get_if<SkinnyPlan>(&plan))
     return few_rows_product(a, b, form, *few, stream);

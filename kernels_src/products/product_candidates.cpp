@@ -21,28 +21,29 @@ struct Candidate {
 };
 
 bool is_promoted(const ProductKey& key) {
-  return key.sums == ProductSums::promoted || key.sums == ProductSums::blocks;
+  return key.accumulation == ProductAccumulation::promoted ||
+         key.accumulation == ProductAccumulation::blocks;
 }
-/// Sums of integers are not split.
+/// Products of integers have no split-K.
 bool is_whole(const ProductKey& key) { return key.a == ScalarType::int8; }
 
-/// Whether gemm.cu or promoted_gemm.cu make the product. Sums of integers and of float8 are not
+/// Whether gemm.cu or promoted_gemm.cu make the product. Products of integers and of float8 are not
 /// rounded to the operands' type there, as matmul() does.
 bool has_gemm(const ProductKey& key) {
   const bool is_float = is_half(key.out) || key.out == ScalarType::float32;
   if (is_float8(key.a)) {
-    return is_float8(key.b) && is_float && key.sums != ProductSums::tf32;
+    return is_float8(key.b) && is_float && key.accumulation != ProductAccumulation::tf32;
   }
   if (is_whole(key) && !is_float && key.out != ScalarType::int32) return false;
   if (key.a != key.b || is_promoted(key)) return false;
-  if (key.a == ScalarType::float32) return key.sums == ProductSums::tf32;
-  return key.sums == ProductSums::plain && (is_half(key.a) || is_whole(key));
+  if (key.a == ScalarType::float32) return key.accumulation == ProductAccumulation::tf32;
+  return key.accumulation == ProductAccumulation::plain && (is_half(key.a) || is_whole(key));
 }
 
 /// Whether fma_gemm.cu does.
 bool is_fma_type(const ProductKey& key) {
   const bool exact = key.a == ScalarType::float32 || key.a == ScalarType::float64;
-  return exact && key.a == key.b && key.sums == ProductSums::plain;
+  return exact && key.a == key.b && key.accumulation == ProductAccumulation::plain;
 }
 
 GemmSize size_of(const Device& device, const ProductKey& key) {
@@ -55,7 +56,7 @@ GemmSize size_of(const Device& device, const ProductKey& key) {
           .out_bytes = scalar_size(key.out),
           .in_bytes = scalar_size(key.a),
           .promotes = is_promoted(key),
-          .block_scales = key.sums == ProductSums::blocks,
+          .block_scales = key.accumulation == ProductAccumulation::blocks,
           .whole = is_whole(key),
           .b_turned = key.b_turned,
           .gated = key.gated};
@@ -186,7 +187,7 @@ bool fits(const SkinnyPlan& plan, const ProductKey& key) {
   const auto within = [](int value, int least, int most) {
     return value >= least && value <= most;
   };
-  if (key.sums != ProductSums::plain || key.out != key.a) return false;
+  if (key.accumulation != ProductAccumulation::plain || key.out != key.a) return false;
   const auto kernel = static_cast<int>(plan.kernel);
   const bool has_bytes = scalar_size(key.b) == 1 && key.b_turned && is_half(key.a);
   const bool bytes = plan.kernel == SkinnyKernel::bytes;
@@ -203,7 +204,8 @@ bool fits(const SkinnyPlan& plan, const ProductKey& key) {
 bool is_split_count(int count) { return count >= 1 && count <= 64; }
 
 bool fits(const WgmmaPlan& plan, const ProductKey& key) {
-  require_gemm_tile(plan.tile.value(), is_promoted(key), key.sums == ProductSums::blocks);
+  require_gemm_tile(plan.tile.value(), is_promoted(key),
+                    key.accumulation == ProductAccumulation::blocks);
   return has_gemm(key) && is_split_count(plan.splits) && (!is_whole(key) || plan.splits == 1) &&
          (!key.gated || plan.tile->columns % 128 == 0);
 }
@@ -226,7 +228,7 @@ std::vector<ProductPlan> product_candidates(const Device& device, const ProductK
   std::vector<ProductPlan> all;
   if (std::min({key.rows, key.columns, key.inner, key.batches}) < 1) return all;
   const Capabilities can = device.capabilities();
-  if (key.sums == ProductSums::plain) add_skinny(key, can.wgmma, all);
+  if (key.accumulation == ProductAccumulation::plain) add_skinny(key, can.wgmma, all);
   if (is_fma_type(key)) {
     if (can.async_copy) add_fma(device, key, all);
   } else if (has_gemm(key)) {

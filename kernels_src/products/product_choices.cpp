@@ -34,7 +34,7 @@ struct PlaceKeyHash {
     for (const ScalarType type : {key.a, key.b, key.out}) {
       sum = sum * 32 + static_cast<std::uint64_t>(type);
     }
-    sum = sum * 32 + static_cast<std::uint64_t>(key.sums) * 8u + key.a_turned * 4u +
+    sum = sum * 32 + static_cast<std::uint64_t>(key.accumulation) * 8u + key.a_turned * 4u +
           key.b_turned * 2u + key.gated;
     for (const std::int64_t extent : {key.rows, key.columns, key.inner, key.batches}) {
       sum = mix(sum, static_cast<std::uint64_t>(extent));

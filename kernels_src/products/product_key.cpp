@@ -10,7 +10,8 @@
 namespace kernwright::kernels {
 namespace {
 
-constexpr std::array<const char*, 4> kProductSums = {"plain", "promoted", "blocks", "tf32"};
+constexpr std::array<const char*, 4> kProductAccumulations = {"plain", "promoted", "blocks",
+                                                              "tf32"};
 
 /// Products of a batch that has so many of a.
 std::int64_t product_batches(const Array& a, const Array& b) {
@@ -30,14 +31,14 @@ std::int64_t power_not_below(std::int64_t extent) {
 
 }  // namespace
 
-const char* product_sums_name(ProductSums sums) noexcept {
-  return kProductSums[static_cast<std::size_t>(sums)];
+const char* product_accumulation_name(ProductAccumulation accumulation) noexcept {
+  return kProductAccumulations[static_cast<std::size_t>(accumulation)];
 }
 
-std::optional<ProductSums> product_sums_from_name(std::string_view name) noexcept {
-  const auto* found = std::ranges::find(kProductSums, name);
-  if (found == kProductSums.end()) return std::nullopt;
-  return static_cast<ProductSums>(found - kProductSums.begin());
+std::optional<ProductAccumulation> product_accumulation_from_name(std::string_view name) noexcept {
+  const auto* found = std::ranges::find(kProductAccumulations, name);
+  if (found == kProductAccumulations.end()) return std::nullopt;
+  return static_cast<ProductAccumulation>(found - kProductAccumulations.begin());
 }
 
 ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated) {
@@ -66,7 +67,8 @@ std::string product_types(const ProductKey& key) {
   std::string types =
       format("{}.{}.{}.{}{}{}", scalar_name(key.a), scalar_name(key.b), scalar_name(key.out),
              key.a_turned ? "t" : "n", key.b_turned ? "t" : "n", key.gated ? ".gated" : "");
-  if (key.sums != ProductSums::plain) types += format(".{}", product_sums_name(key.sums));
+  if (key.accumulation != ProductAccumulation::plain)
+    types += format(".{}", product_accumulation_name(key.accumulation));
   return types;
 }
 

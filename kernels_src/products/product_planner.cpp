@@ -70,7 +70,7 @@ bool prefers_tiles(const Device& device, const ProductRequest& request) {
 /// where a layout does not fit.
 ProductPlan tiles(const Device& device, const ProductKey& key) {
   const bool exact = key.a == ScalarType::float64 || key.a == ScalarType::float32;
-  if (exact && key.sums == ProductSums::plain) return FmaPlan{};
+  if (exact && key.accumulation == ProductAccumulation::plain) return FmaPlan{};
   if (device.capabilities().wgmma) return WgmmaPlan{};
   return MmaPlan{};
 }
@@ -78,10 +78,11 @@ ProductPlan tiles(const Device& device, const ProductKey& key) {
 /// Whether tiles pay for the compilation of a kernel of many instructions.
 bool takes_tiles(const Device& device, const ProductRequest& request) {
   const ProductKey& key = request.key;
-  if (request.use == ProductUse::tiles || key.sums != ProductSums::plain) return true;
+  if (request.use == ProductUse::tiles || key.accumulation != ProductAccumulation::plain)
+    return true;
   if (key.a == ScalarType::float32 || key.a == ScalarType::float64) return has_fma(device, key.a);
-  const bool has_sums = is_half(key.a) || key.a == ScalarType::int8;
-  return has_sums && key.a == key.b && has_mma(device, key.a) && key.inner > 0 &&
+  const bool has_tiles = is_half(key.a) || key.a == ScalarType::int8;
+  return has_tiles && key.a == key.b && has_mma(device, key.a) && key.inner > 0 &&
          request.multiplications >= kLeastProducts;
 }
 
@@ -95,12 +96,12 @@ ProductPlan plan_packed_product(const Device& device, const ProductRequest& requ
       plan_packed(*request.packed, key.rows, request.packed_wanted, packed_device(device))};
 }
 
-/// How the sums of a product are made, where the types leave a choice.
-ProductSums product_sums(const Gemm& gemm) {
-  if (gemm.tf32) return ProductSums::tf32;
-  if (!is_float8(gemm.a.type())) return ProductSums::plain;
-  if (gemm.block_scales) return ProductSums::blocks;
-  return gemm.fast_sums ? ProductSums::plain : ProductSums::promoted;
+/// How a product accumulates, where the types leave a choice.
+ProductAccumulation product_accumulation(const Gemm& gemm) {
+  if (gemm.tf32) return ProductAccumulation::tf32;
+  if (!is_float8(gemm.a.type())) return ProductAccumulation::plain;
+  if (gemm.block_scales) return ProductAccumulation::blocks;
+  return gemm.fast_accum ? ProductAccumulation::plain : ProductAccumulation::promoted;
 }
 
 }  // namespace
@@ -151,7 +152,7 @@ GemmPlan plan_gemm(const Gemm& gemm) {
   const bool apart = gemm.epilogue.gate && !gated;
   const ScalarType out = apart ? ScalarType::float32 : gemm_result_type(gemm);
   ProductRequest request = product_request(gemm.a, gemm.b, out, ProductUse::tiles);
-  request.key.sums = product_sums(gemm);
+  request.key.accumulation = product_accumulation(gemm);
   request.key.gated = gated;
   return tile_plan(plan_product(gemm.a.device(), request));
 }

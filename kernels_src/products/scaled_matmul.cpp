@@ -85,7 +85,7 @@ Array scaled_matmul(const ScaledMatmul& call, const Stream& stream) {
   Gemm gemm{.a = as_rows(call.a, inner), .b = call.b};
   gemm.epilogue.bias = call.bias;
   gemm.type = call.type;
-  gemm.fast_sums = call.fast_sums;
+  gemm.fast_accum = call.fast_accum;
   if (scales_lines(call)) {
     gemm.epilogue.row_scales = contiguous(call.a_scales, stream).reshape({call.a_scales.size()});
     gemm.epilogue.column_scales = contiguous(call.b_scales, stream).reshape({call.b_scales.size()});

@@ -21,7 +21,8 @@ HOPPER = [
     ("Float16", "96, 128, 128, 2, 3, 1, 1, 384", "kBiased"),
     ("BFloat16", "128, 128, 128, 2, 2, 2, 3, 66", "kPlain"),
 ]
-# Types of queries, keys and values, whether sums are kept; a tile as above; options of the scores.
+# Types of queries, keys and values, whether accumulators are kept; a tile as above; options of the
+# scores.
 FLOAT8 = [
     ("Float8E4M3, Float8E4M3, Float8E4M3, true", "128, 128, 192, 2, 2, 2, 2, 0", "kPlain"),
     ("Float8E4M3, Float8E4M3, Float8E4M3, false", "128, 128, 192, 2, 2, 2, 2, 0", "kPlain"),
@@ -44,7 +45,7 @@ HOPPER_BACKWARD = [
     ("Float16", "64, 64, 128, true", "kBiased"),
 ]
 # Of heads above 128: type; elements of a head, elements of a value, whether lengths differ, stages
-# of queries, slots of sums; options of the scores.
+# of queries, slots of accumulators; options of the scores.
 WIDE_BACKWARD = [
     ("BFloat16", "256, 256, false, 2, 2", "kPlain"),
     ("BFloat16", "256, 256, true, 2, 2", "kCapped"),

@@ -92,7 +92,7 @@ def test_long_rows(forced, dim):
 
 @hopper_alone
 @pytest.mark.parametrize(("dim", "keys"), [(128, 2500), (128, 4500), (256, 4300)])
-def test_sums_that_are_kept_in_memory(forced, dim, keys):
+def test_accumulators_that_are_kept_in_memory(forced, dim, keys):
     """More keys than the matrix units sum; scores grow from the last keys, which come first, on.
     Calls with query_lengths are not split along the keys."""
     host = operands(1, 2, 1, 140, keys, dim)
@@ -107,7 +107,7 @@ def test_sums_that_are_kept_in_memory(forced, dim, keys):
 
 
 @hopper_alone
-def test_fast_sums(forced):
+def test_fast_accumulation(forced):
     """The matrix units sum all keys; few keys keep nothing in any case."""
     ends = kw.asarray(np.array([100], np.int32))
     for keys, keeps in ((300, "false"), (4500, "true")):

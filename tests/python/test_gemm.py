@@ -426,8 +426,8 @@ def test_errors():
     for tile, rule in [
         ((96, 64, 3, 1, False, 1), "multiple of 64"),
         ((128, 80, 3, 2, False, 1), "64, 96, 128, 160, 176, 192, 224 or 256 columns"),
-        ((256, 256, 3, 2, False, 1), "192 sums"),
-        ((192, 224, 3, 3, False, 1), "96 sums"),
+        ((256, 256, 3, 2, False, 1), "192 accumulators"),
+        ((192, 224, 3, 3, False, 1), "96 accumulators"),
         ((256, 64, 3, 4, False, 1), "1 to 3 groups"),
         ((128, 256, 9, 2, False, 1), "shared memory"),
         ((64, 64, 3, 1, True, 1), "take turns"),

@@ -1,4 +1,4 @@
-"""Products whose blocks add the sums of parts of the inner dimension, against NumPy in float64.
+"""Products whose blocks add accumulators of parts of the inner dimension, against NumPy in float64.
 
 Devices below 9.0 have no clusters: there this file runs once more on a simulated device of 9.0.
 """
@@ -17,7 +17,7 @@ from kernwright import _core
 TILES = [
     (64, 64, 3, 1, False, 2, True),
     (64, 64, 3, 1, False, 4, True),
-    (64, 96, 3, 1, False, 8, True),  # more blocks than warps: some end no sums
+    (64, 96, 3, 1, False, 8, True),  # more blocks than warps: some end no accumulators
     (128, 64, 3, 2, False, 3, True),
     (128, 128, 3, 2, False, 4, True),
     (256, 128, 2, 2, False, 2, True),
@@ -55,7 +55,7 @@ def test_fewer_steps_than_blocks(inner):
 @pytest.mark.parametrize("columns", [80, 75])
 @pytest.mark.parametrize("out", ["bfloat16", "float32"])
 def test_what_follows(columns, out):
-    """Rows of whole units and others; it happens once, to the whole sums."""
+    """Rows of whole units and others; it happens once, to the whole accumulators."""
     a, b = random(70, 600) * np.float32(0.1), random(600, columns, seed=1)
     a = a.astype(b.dtype)
     bias, c = random(columns, dtype="float32", seed=2), random(70, columns, dtype=out, seed=3)
@@ -92,9 +92,9 @@ def test_integers_are_exact():
 @pytest.mark.parametrize("fast", [False, True])
 @pytest.mark.parametrize("tile", [ONE, TILES[3], TILES[4]])
 def test_float8(tile, fast):
-    """With sums that are promoted after each stage, too."""
+    """With accumulators that are promoted after each stage, too."""
     a, b = (random(n, 1200, seed=n).astype(ml_dtypes.float8_e4m3fn) for n in (100, 152))
-    got = _core._gemm(kw.asarray(a), kw.asarray(b).T, dtype="bfloat16", fast_sums=fast, tile=tile)
+    got = _core._gemm(kw.asarray(a), kw.asarray(b).T, dtype="bfloat16", fast_accum=fast, tile=tile)
     close(got, wide(a) @ wide(b).T)
 
 
@@ -147,8 +147,8 @@ def test_under_all_checks():
 @pytest.mark.parametrize(
     ("tile", "words"),
     [
-        ((64, 64, 3, 1, False, 9, True), "adds the sums of 2 to 8 blocks"),
-        ((64, 64, 3, 2, True, 2, True), "adds the sums of 2 to 8 blocks"),
+        ((64, 64, 3, 1, False, 9, True), "adds the accumulators of 2 to 8 blocks"),
+        ((64, 64, 3, 2, True, 2, True), "adds the accumulators of 2 to 8 blocks"),
         ((128, 128, 6, 2, False, 4, True), "fits 232448 bytes"),
         ((64, 64, 3, 1, False), "6 or 7 numbers, not 5"),
     ],

@@ -133,15 +133,15 @@ def test_tiles(tile):
 
 @hopper_alone
 @pytest.mark.parametrize("tile", FAST_TILES)
-def test_tiles_of_fast_sums(tile):
+def test_tiles_of_fast_accumulation(tile):
     case = Case([70, 0, 131, 1, 10], 264, 400, lines=True)
     for out in ("float32", "bfloat16"):
-        options = {**case.scales(), "dtype": out, "tile": tile, "fast_sums": True}
+        options = {**case.scales(), "dtype": out, "tile": tile, "fast_accum": True}
         close(_core._grouped_product(*case.arrays(), "ends", **options), case.expected(), out)
 
 
 @pytest.mark.parametrize("types", [(E4M3, E4M3), (E4M3, E5M2)])
-def test_fast_sums(types):
+def test_fast_accumulation(types):
     case = Case(SIZES, 200, 300, True, types)
     bias = random(len(SIZES), 200, dtype="float32", seed=2)
     y = case.expected(bias)
@@ -151,7 +151,7 @@ def test_fast_sums(types):
     close(case.linear(kw.asarray(bias), gate="silu", **fast), gated, "float32", FLOAT8)
 
 
-def test_sums_of_blocks_are_never_fast():
+def test_accumulation_of_blocks_is_never_fast():
     case = Case(SIZES, 200, 300)
     exact = case.linear().numpy().tobytes()
     assert case.linear(use_fast_accum=True).numpy().tobytes() == exact
@@ -296,7 +296,7 @@ def test_under_all_checks():
             _core._grouped_product(*arrays[0], "ends", **case.scales(), **tile)
             _core._grouped_product(*arrays[1], "ends", **lines.scales(), **tile)
         for tile in FAST_TILES if HOPPER else [None]:
-            fast = {**lines.scales(), "tile": tile, "fast_sums": True}
+            fast = {**lines.scales(), "tile": tile, "fast_accum": True}
             _core._grouped_product(*arrays[1], "ends", **fast)
         _core._grouped_product(*arrays[0], "ends", **case.scales(), gate="silu")
         _core._grouped_product(*arrays[0], "ends", **case.scales(), dtype="float32")

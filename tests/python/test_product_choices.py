@@ -378,7 +378,7 @@ def test_a_table_leaves_the_dtype_of_a_result(device, dtype):
     np.testing.assert_array_equal(after.astype("float32").numpy(), before.astype("float32").numpy())
 
 
-def test_sums_have_names():
+def test_ways_of_accumulation_have_names():
     a, b = kw.ones((8, 16)), kw.ones((16, 8))
     assert _core._product(a, b, None, "tf32")[0] == "float32.float32.float32.nn.tf32"
     with pytest.raises(kw.InvalidArgument, match="plain, promoted, blocks or tf32, not 'fast'"):

@@ -102,7 +102,7 @@ def test_other_types():
     close(result, wide(a) @ wide(b), "float32")
     a, b = random(769, 133, dtype="float8_e4m3fn"), random(133, 707, dtype="float8_e4m3fn")
     for fast in (False, True):
-        result = _core._gemm(on_device(a), on_device(b, True), fast_sums=fast)
+        result = _core._gemm(on_device(a), on_device(b, True), fast_accum=fast)
         close(result, wide(a) @ wide(b), "float16")  # a GPU's sums of float8 have about 14 bits
 
 

@@ -180,7 +180,7 @@ def test_scales_of_blocks_of_many_steps_and_tiles(shape, tile):
 
 @pytest.mark.skipif(not HOPPER, reason="the tiles are for devices of 9.0")
 @pytest.mark.parametrize("tile", ENDS)
-def test_ends_of_fast_sums(tile):
+def test_ends_of_fast_accumulation(tile):
     """Boxes of the result that are whole and others, scales of lines and of all."""
     m, n, k = 130, 392, 400
     a, b = random(m, k, dtype=E4M3), random(k, n, dtype=E4M3, seed=1)
@@ -190,7 +190,7 @@ def test_ends_of_fast_sums(tile):
     one = kw.asarray(rows[:1]), kw.asarray(columns[:1])
     x, y = kw.asarray(a), turned(b)
     for out, splits in (("bfloat16", 1), ("float32", 1), ("bfloat16", 2)):
-        more = {"tile": tile, "splits": splits, "dtype": out, "fast_sums": True}
+        more = {"tile": tile, "splits": splits, "dtype": out, "fast_accum": True}
         scaled = _core._gemm(x, y, line_scales=by_lines, **more)
         close(scaled, expected * wide(rows)[:, None] * columns, FLOAT8)
         scaled = _core._gemm(x, y, line_scales=one, **more)
@@ -347,7 +347,7 @@ def test_expressions_follow_scaled_sums(kind):
             alpha=0.25,
             dtype="float32",
             expression=ending,
-            fast_sums=kind == "fast",
+            fast_accum=kind == "fast",
             **more,
         )
         wanted = np.maximum(expected, 0) + wide(bias) - 0.25 * wide(c) if full else expected
@@ -404,8 +404,8 @@ def test_under_all_checks():
         _core._gemm(x, y, tile=TILES[1], splits=2)
         for tile in ENDS if HOPPER else []:
             for scales_of in ((kw.ones(140), kw.ones(136)), (kw.ones(1), kw.ones(1))):
-                _core._gemm(x, y, line_scales=scales_of, fast_sums=True, tile=tile, splits=1)
-        _core._gemm(x, y, fast_sums=True, dtype="bfloat16")
+                _core._gemm(x, y, line_scales=scales_of, fast_accum=True, tile=tile, splits=1)
+        _core._gemm(x, y, fast_accum=True, dtype="bfloat16")
         _core._gemm(whole, whole.T), _core._gemm(whole, whole.T, dtype="int8")
         _core._gemm(single, single.T, precision="tf32")
         _core._gemm(x, y, block_scales=scales, kernel="mma", dtype="bfloat16")

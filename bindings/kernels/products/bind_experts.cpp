@@ -36,7 +36,7 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
                       const std::optional<std::tuple<int, int, int, int, bool, int>>& tile,
                       const std::optional<std::tuple<int, int, int>>& mma_tile, bool by_mma,
                       py::handle scale_a, py::handle scale_b, const py::object& dtype,
-                      bool fast_sums,
+                      bool fast_accum,
                       const std::optional<std::tuple<int, int, int, int, int, int>>& fma_tile,
                       py::handle out) {
   kernels::GroupedGemm call{.x = array_operand(x, "x"),
@@ -45,7 +45,7 @@ Array grouped_product(py::handle x, py::handle weights, py::handle numbers, cons
                             .scales = make_grouped_scales(scale_a, scale_b),
                             .bias = optional_operand(bias, "bias"),
                             .by_mma = by_mma,
-                            .fast_sums = fast_sums,
+                            .fast_accum = fast_accum,
                             .out = optional_operand(out, "out")};
   if (!dtype.is_none()) call.type = scalar_argument(dtype);
   if (activation) call.activation = kernels::product_activation(*activation, true);
@@ -136,7 +136,7 @@ void bind_experts(py::module_& m) {
         py::arg("gate") = py::none(), py::arg("tile") = py::none(),
         py::arg("mma_tile") = py::none(), py::arg("by_mma") = false,
         py::arg("scale_a") = py::none(), py::arg("scale_b") = py::none(),
-        py::arg("dtype") = py::none(), py::arg("fast_sums") = false,
+        py::arg("dtype") = py::none(), py::arg("fast_accum") = false,
         py::arg("fma_tile") = py::none(), py::arg("out") = py::none());
   m.def("_grouped_gradient", &grouped_gradient, py::arg("grad"), py::arg("x"), py::arg("numbers"),
         py::arg("kind"), py::arg("dtype") = py::none(), py::arg("tile") = py::none(),

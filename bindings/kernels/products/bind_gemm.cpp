@@ -62,7 +62,7 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
            const std::optional<std::string>& precision, const std::string& kernel,
            const std::optional<MmaTileNumbers>& mma_tile,
            const std::optional<std::pair<py::object, py::object>>& line_scales,
-           const std::optional<std::pair<py::object, py::object>>& block_scales, bool fast_sums,
+           const std::optional<std::pair<py::object, py::object>>& block_scales, bool fast_accum,
            const std::string& expression, const std::optional<FmaTileNumbers>& fma_tile) {
   kernels::Gemm gemm{.a = array_operand(a, "a"), .b = array_operand(b, "b")};
   gemm.epilogue = {.alpha = alpha,
@@ -74,7 +74,7 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
   if (gate) gemm.epilogue.gate = kernels::product_activation(*gate);
   if (!dtype.is_none()) gemm.type = scalar_argument(dtype);
   gemm.tf32 = is_tf32(precision);
-  gemm.fast_sums = fast_sums;
+  gemm.fast_accum = fast_accum;
   if (line_scales) {
     gemm.epilogue.row_scales = array_operand(line_scales->first, "scales of rows");
     gemm.epilogue.column_scales = array_operand(line_scales->second, "scales of columns");
@@ -91,14 +91,14 @@ Array gemm(py::handle a, py::handle b, py::handle bias, py::handle c, float alph
 }
 
 Array scaled_matmul(py::handle a, py::handle b, py::handle a_scales, py::handle b_scales,
-                    py::handle bias, const py::object& dtype, bool fast_sums) {
+                    py::handle bias, const py::object& dtype, bool fast_accum) {
   const kernels::ScaledMatmul gemm{.a = array_operand(a, "a"),
                                    .b = array_operand(b, "b"),
                                    .a_scales = array_operand(a_scales, "scale_a"),
                                    .b_scales = array_operand(b_scales, "scale_b"),
                                    .bias = optional_operand(bias, "bias"),
                                    .type = scalar_argument(dtype),
-                                   .fast_sums = fast_sums};
+                                   .fast_accum = fast_accum};
   return on_current_stream(
       gemm.a, [&](const Stream& stream) { return kernels::scaled_matmul(gemm, stream); });
 }
@@ -174,7 +174,7 @@ void bind_gemm(py::module_& m) {
         py::arg("dtype") = py::none(), py::arg("tile") = py::none(), py::arg("splits") = 0,
         py::arg("precision") = py::none(), py::arg("kernel") = "auto",
         py::arg("mma_tile") = py::none(), py::arg("line_scales") = py::none(),
-        py::arg("block_scales") = py::none(), py::arg("fast_sums") = false,
+        py::arg("block_scales") = py::none(), py::arg("fast_accum") = false,
         py::arg("expression") = "", py::arg("fma_tile") = py::none());
   m.def("_scaled_matmul", &scaled_matmul);
   m.def("_gemm_tiles", &tiles, py::arg("promotes") = false, py::arg("block_scales") = false,

@@ -33,24 +33,24 @@ kernels::ProductRow parse_product_row(const py::list& row) {
 }
 
 kernels::ProductKey make_product_key(const Array& a, const Array& b, const py::object& dtype,
-                                     std::string_view sums) {
+                                     std::string_view accumulation) {
   require_same_device({&a, &b});
   if (a.ndim() < 2 || b.ndim() < 2) throw InvalidArgument("a product is of two matrices");
-  const auto named = kernels::product_sums_from_name(sums);
+  const auto named = kernels::product_accumulation_from_name(accumulation);
   if (!named) {
-    throw InvalidArgument(
-        format("sums of a product are plain, promoted, blocks or tf32, not '{}'", sums));
+    throw InvalidArgument(format(
+        "accumulation of a product is plain, promoted, blocks or tf32, not '{}'", accumulation));
   }
   kernels::ProductKey key =
       kernels::product_key(a, b, dtype.is_none() ? a.type() : scalar_argument(dtype));
-  key.sums = *named;
+  key.accumulation = *named;
   return key;
 }
 
 /// Types, shape and bucket as tables name them; candidates.
 py::tuple call_product(const Array& left, const Array& right, const py::object& dtype,
-                       std::string_view sums) {
-  const kernels::ProductKey key = make_product_key(left, right, dtype, sums);
+                       std::string_view accumulation) {
+  const kernels::ProductKey key = make_product_key(left, right, dtype, accumulation);
   py::list plans;
   for (const auto& plan : kernels::product_candidates(left.device(), key)) {
     plans.append(plan_row(plan));
@@ -68,9 +68,9 @@ py::tuple layer_operands(py::handle x, py::handle weight) {
 }
 
 py::object planned(const Array& left, const Array& right, const py::object& dtype,
-                   std::string_view sums) {
+                   std::string_view accumulation) {
   const auto plan =
-      kernels::tuned_product(left.device(), make_product_key(left, right, dtype, sums));
+      kernels::tuned_product(left.device(), make_product_key(left, right, dtype, accumulation));
   return plan ? py::object(plan_row(*plan)) : py::none();
 }
 
@@ -80,8 +80,9 @@ py::object call_forced_product(const py::list& row, const py::function& work) {
 }
 
 bool has_planned(const Array& left, const Array& right, const py::object& dtype,
-                 std::string_view sums) {
-  return kernels::has_product_plan(left.device(), make_product_key(left, right, dtype, sums));
+                 std::string_view accumulation) {
+  return kernels::has_product_plan(left.device(),
+                                   make_product_key(left, right, dtype, accumulation));
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ bool has_planned(const Array& left, const Array& right, const py::object& dtype,
 void bind_products(py::module_& m) {
   const auto def = [&](const char* name, auto* function) {
     m.def(name, function, py::arg("a"), py::arg("b"), py::arg("dtype") = py::none(),
-          py::arg("sums") = "plain");
+          py::arg("accumulation") = "plain");
   };
   def("_product", &call_product);
   def("_has_product", &has_planned);

@@ -58,7 +58,7 @@ def _float8_attention(
     scales: list[Any],
     scores: float,
     values: float,
-    fast_sums: bool,
+    fast_accum: bool,
     out: _Targets | None,
     /,
 ) -> tuple[Array, Any] | None: ...

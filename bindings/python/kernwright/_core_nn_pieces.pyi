@@ -172,7 +172,7 @@ def _grouped_product(
     scale_a: Any = None,
     scale_b: Any = None,
     dtype: Any = None,
-    fast_sums: bool = False,
+    fast_accum: bool = False,
     fma_tile: tuple[int, int, int, int, int, int] | None = None,
     out: Any = None,
 ) -> Array: ...

@@ -33,14 +33,15 @@ constexpr std::int64_t kLeastFmaPart = 128;  // steps of a split
 /// Multiply-adds of a tile by their rate, with enough warps. The rest of the time goes to other
 /// instructions and to reads of registers that collide; of float32 as measured on an H100.
 double fma_share(const FmaTile& tile, std::size_t element, bool b_turned) {
-  const int sums = tile.thread_rows * tile.thread_columns;
-  if (element == 8) return sums >= 64 ? 0.86 : sums >= 32 ? 0.75 : 0.6;
-  if (sums >= 128) return b_turned ? 0.79 : 0.887;  // registers of values on their way to be turned
-  if (sums >= 64) {
+  const int accumulators = tile.thread_rows * tile.thread_columns;
+  if (element == 8) return accumulators >= 64 ? 0.86 : accumulators >= 32 ? 0.75 : 0.6;
+  if (accumulators >= 128)
+    return b_turned ? 0.79 : 0.887;  // registers of values on their way to be turned
+  if (accumulators >= 64) {
     if (tile.rows * tile.columns >= 128 * 128) return 0.833;
     return tile.depth == 32 ? 0.71 : 0.77;
   }
-  return sums >= 32 ? 0.68 : 0.5;
+  return accumulators >= 32 ? 0.68 : 0.5;
 }
 /// The part of the peak rate with so many warps on a multiprocessor: one computes while another
 /// waits.
@@ -87,11 +88,11 @@ void require_fma_tile(const FmaTile& tile, std::size_t element) {
     return other.rows == tile.rows && other.columns == tile.columns &&
            other.thread_rows == tile.thread_rows && other.thread_columns == tile.thread_columns;
   });
-  // Two slices exchange their sums where the stages were.
-  const std::size_t sums =
+  // Two slices exchange their accumulators where the stages were.
+  const std::size_t accumulators =
       static_cast<std::size_t>(tile.rows) * static_cast<std::size_t>(tile.columns) * element;
   const bool sliced =
-      tile.depth == 32 && tile.blocks(element) > 0 && sums <= tile.shared_bytes(element);
+      tile.depth == 32 && tile.blocks(element) > 0 && accumulators <= tile.shared_bytes(element);
   const bool deep = tile.depth == 8 || tile.depth == 16 || sliced;
   if (found && deep && tile.stages >= 2 && tile.stages <= 4 &&
       tile.shared_bytes(element) <= 99 * 1024) {

@@ -18,7 +18,8 @@ struct FmaTile {
   int stages = 4;                           ///< under way
   bool operator==(const FmaTile&) const = default;
 
-  /// Groups of threads: each sums a part of a stage's steps, and they add their sums at the end.
+  /// Groups of threads: each adds up a part of a stage's steps, and the groups add their
+  /// accumulators at the end.
   int slices() const noexcept { return depth == 32 ? 2 : 1; }
   int threads() const noexcept {
     return rows / thread_rows * (columns / thread_columns) * slices();

@@ -78,7 +78,7 @@ struct FmaGemm {
            problem.splits;
   }
 
-  /// All of the result, or the parts of its sums.
+  /// All of the result, or its partial results.
   void launch_on(const Array& target, const FmaChoice& choice, FmaProblem problem,
                  const ProductEpilogue& ending) const {
     const auto size = static_cast<std::int64_t>(element());
@@ -103,10 +103,10 @@ struct FmaGemm {
   }
 
   void run(const Array& result, const FmaChoice& made, const FmaProblem& problem) const {
-    Shape sums_shape = result.shape();
-    sums_shape.insert(sums_shape.begin(), problem.splits);
+    Shape partials_shape = result.shape();
+    partials_shape.insert(partials_shape.begin(), problem.splits);
     const bool at_once = has_short_epilogue(epilogue) && !epilogue.row_scales;
-    run_product(result, epilogue, at_once, std::move(sums_shape), on,
+    run_product(result, epilogue, at_once, std::move(partials_shape), on,
                 [&](const Array& target, const ProductEpilogue& ending, KernelsAhead& /*kernels*/) {
                   launch_on(target, made, problem, ending);
                 });

@@ -133,7 +133,7 @@ Array GroupedFma::run(const ProductEpilogue& ending, const std::optional<Array>&
   const std::int64_t rows = x.shape()[0], columns = weights.shape()[1];
   Array result;
   if (ending.gate) {
-    result = gate_sums(x.device(), {rows, columns}, ending, ScalarType::float32, on, run_it);
+    result = gate_product(x.device(), {rows, columns}, ending, ScalarType::float32, on, run_it);
   } else {
     result = target ? *target : Array::empty(x.device(), {rows, columns}, ScalarType::float32, on);
     run_it(result, ending);

@@ -99,9 +99,9 @@ struct GroupedLaunch {
     return chosen;
   }
 
-  GemmSums sums() const {
-    if (blocks) return GemmSums::block_scaled;
-    return promotes() ? GemmSums::promoted : GemmSums::direct;
+  GemmAccumulation accumulation() const {
+    if (blocks) return GemmAccumulation::block_scaled;
+    return promotes() ? GemmAccumulation::promoted : GemmAccumulation::direct;
   }
   /// TMA tiles of 4-byte results would reach the rows of the next group.
   static GemmStore choose_store(const Array& result, std::int64_t columns) {
@@ -149,7 +149,7 @@ struct GroupedLaunch {
                                 .turn_a = false,
                                 .turn_b = weights.dense_rows,
                                 .store = choose_store(result, columns),
-                                .sums = sums(),
+                                .accumulation = accumulation(),
                                 .work = ProductWork::grouped};
     std::optional<Array> next;
     if (tile.cluster == 1 && !tile.ping_pong) {  // `kDeals` of product_roles.cuh
@@ -246,9 +246,10 @@ struct GroupedLaunch {
     const bool fast = may_be_wgmma(gemm), gated = ending.gate.has_value();
     Array result;
     if (gated && !takes_gate(fast)) {
-      result = gate_sums(
-          x.array.device(), {layout.rows, layout.columns}, ending, out, on,
-          [&](const Array& sums, const ProductEpilogue& plain) { run_on(sums, plain, fast); });
+      result = gate_product(x.array.device(), {layout.rows, layout.columns}, ending, out, on,
+                            [&](const Array& product, const ProductEpilogue& plain) {
+                              run_on(product, plain, fast);
+                            });
     } else {
       const std::int64_t columns = gated ? layout.columns / 2 : layout.columns;
       result = target ? *target : Array::empty(x.array.device(), {layout.rows, columns}, out, on);

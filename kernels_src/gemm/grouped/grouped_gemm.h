@@ -28,12 +28,12 @@ struct GroupedScales {
 /// activation(x[r] @ weights[g]^T + bias[g]) for each row r of group g: layers of a mixture of
 /// experts. x is (rows, k), and the groups follow each other; or (groups, capacity, k) with counts,
 /// where each group begins anew. weights: (groups, n, k), any strides that Gemm takes; bias:
-/// (groups, n). float16, bfloat16 or float32, sums in float32, in a fixed order. The result has x's
-/// type and shape, n in place of k; with `gate` it has n / 2, as ProductEpilogue::gate says. What
-/// no group has of it is not written.
+/// (groups, n). float16, bfloat16 or float32, accumulators in float32, in a fixed order. The result
+/// has x's type and shape, n in place of k; with `gate` it has n / 2, as ProductEpilogue::gate
+/// says. What no group has of it is not written.
 ///
 /// With `scales` x and weights are float8_e4m3fn or float8_e5m2, by promoted_gemm.cu and as exact
-/// as Gemm's, or with scales of rows and `fast_sums` by gemm.cu; the bias is (groups, n) of
+/// as Gemm's, or with scales of rows and `fast_accum` by gemm.cu; the bias is (groups, n) of
 /// float16, bfloat16 or float32. Other devices take bfloat16 as Gemm does.
 ///
 /// gemm.cu computes it on compute capability 9.0, mma_gemm.cu on devices from 8.0 on, and
@@ -52,7 +52,7 @@ struct GroupedGemm {
   std::optional<MmaTile> mma_tile{};
   std::optional<FmaTile> fma_tile{};  ///< of float32
   bool by_mma = false;                ///< mma_gemm.cu, also where gemm.cu would run
-  bool fast_sums = false;             ///< see Gemm
+  bool fast_accum = false;            ///< see Gemm
   /// Takes the result: any strides, apart from all operands; see direct_target(). Rows of no group
   /// hold anything.
   std::optional<Array> out{};

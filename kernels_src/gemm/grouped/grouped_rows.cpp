@@ -130,16 +130,16 @@ GemmLayout grouped_layout(const GemmOperand& a, const GemmOperand& b) {
                                b.array.identify()));
 }
 
-Array gate_sums(Device& device, const Shape& shape, const ProductEpilogue& ending, ScalarType type,
-                const Stream& on,
-                const std::function<void(const Array&, const ProductEpilogue&)>& run) {
-  const Array sums = Array::empty(device, shape, ScalarType::float32, on);
+Array gate_product(Device& device, const Shape& shape, const ProductEpilogue& ending,
+                   ScalarType type, const Stream& on,
+                   const std::function<void(const Array&, const ProductEpilogue&)>& run) {
+  const Array product = Array::empty(device, shape, ScalarType::float32, on);
   // Rows of no group are 0, as the gate reads them too.
-  fill(device, sums.address(), 0, 4, static_cast<std::size_t>(sums.size()), on);
+  fill(device, product.address(), 0, 4, static_cast<std::size_t>(product.size()), on);
   ProductEpilogue plain = ending;
   const ProductEpilogue rest = take_gate(plain);
-  run(sums, plain);
-  const Array gated = run_rest(sums, rest, {}, on);
+  run(product, plain);
+  const Array gated = run_rest(product, rest, {}, on);
   return type == ScalarType::float32 ? gated : cast(gated, type, on);
 }
 

@@ -45,10 +45,10 @@ CUtensorMap ragged_map(const Array& array, std::int64_t rows, std::int64_t colum
 /// Leaves a place in shared memory for the table of groups; it takes the place of stages.
 void leave_table(GemmTile& tile, std::int64_t groups, bool block_scales = false);
 
-/// The gate of a product whose sums of `shape`, (rows, n), are stored as float32: (rows, n / 2) of
-/// `type`. `run` computes the sums with the rest of the epilogue.
-Array gate_sums(Device& device, const Shape& shape, const ProductEpilogue& ending, ScalarType type,
-                const Stream& on,
-                const std::function<void(const Array&, const ProductEpilogue&)>& run);
+/// The gate of a product of `shape`, (rows, n), which is stored as float32: (rows, n / 2) of
+/// `type`. `run` computes the product with the rest of the epilogue.
+Array gate_product(Device& device, const Shape& shape, const ProductEpilogue& ending,
+                   ScalarType type, const Stream& on,
+                   const std::function<void(const Array&, const ProductEpilogue&)>& run);
 
 }  // namespace kernwright::kernels

@@ -31,7 +31,7 @@ bool has_block_scales(const GroupedGemm& gemm) {
 }
 
 bool promotes_grouped(const GroupedGemm& gemm) {
-  return gemm.scales && (!gemm.fast_sums || has_block_scales(gemm));
+  return gemm.scales && (!gemm.fast_accum || has_block_scales(gemm));
 }
 
 ScalarType grouped_result_type(const GroupedGemm& gemm) {

@@ -9,7 +9,7 @@ namespace kernwright::kernels {
 
 /// Whether there are scales, of blocks.
 bool has_block_scales(const GroupedGemm& gemm);
-/// Whether it is one for promoted_gemm.cu. Scales of blocks need sums of each stage.
+/// Whether it is one for promoted_gemm.cu. Scales of blocks need accumulators of each stage.
 bool promotes_grouped(const GroupedGemm& gemm);
 
 ScalarType grouped_result_type(const GroupedGemm& gemm);

@@ -50,7 +50,7 @@ struct MmaGemm {
     const bool may_split = a.array.type() != ScalarType::int8 && plan.splits == 0;
     const auto shared = static_cast<std::size_t>(
         device.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
-    // Sums of blocks are made apart, which takes as many registers again.
+    // Blocks with scales have separate accumulators, which takes as many registers again.
     const MmaTile narrow{layout.rows > 64 ? 128 : 64, 64, 3};
     if (gemm.block_scales) return choose_mma(size, steps(), narrow, may_split);
     MmaChoice chosen = plan.tile ? choose_mma(size, steps(), *plan.tile, may_split)
@@ -75,7 +75,7 @@ struct MmaGemm {
     return problem;
   }
 
-  /// All of the result, or the parts of its sums.
+  /// All of the result, or its partial results.
   void launch_on(const Array& target, const MmaChoice& choice, const MmaProblem& problem,
                  const ProductEpilogue& ending, KernelsAhead& kernels) const {
     const bool turn_a = !a.dense_rows, turn_b = b.dense_rows;

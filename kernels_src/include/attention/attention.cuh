@@ -263,8 +263,8 @@ __device__ __forceinline__ void add_sink(float sink, float& peak, float& total) 
   peak = most;
 }
 
-/// The factor for sums of weights times values relative to `peak`: 1 / total, 0 without weights.
-/// Includes sinks and scales of the values; stores the logarithm if requested.
+/// The factor for accumulators of weights times values relative to `peak`: 1 / total, 0 without
+/// weights. Includes sinks and scales of the values; stores the logarithm if requested.
 __device__ __forceinline__ float finish_total(const AttentionCall& call, const Sequence& sequence,
                                               int head, int query, float peak, float total,
                                               bool stores_lse) {
@@ -295,27 +295,30 @@ __device__ __forceinline__ long long split_place(const AttentionCall& call, int 
 template <int kValueDim>
 __device__ __forceinline__ void store_split(const AttentionCall& call, int batch,
                                             const ScoreRow& row, int split,
-                                            const float (&sums)[kValueDim / 32], float peak,
+                                            const float (&accumulators)[kValueDim / 32], float peak,
                                             float total) {
   const int lane = threadIdx.x % 32;
   const long long at = split_place(call, batch, row.head, row.query, split);
 #pragma unroll
-  for (int i = 0; i < kValueDim / 32; ++i) call.partial[at * kValueDim + lane + 32 * i] = sums[i];
+  for (int i = 0; i < kValueDim / 32; ++i)
+    call.partial[at * kValueDim + lane + 32 * i] = accumulators[i];
   if (lane == 0) *reinterpret_cast<float2*>(call.peaks + 2 * at) = make_float2(peak, total);
 }
 
 /// One warp's row of the result; rows behind the sequence's last query are 0.
 template <typename T, int kValueDim>
 __device__ __forceinline__ void store_row(const AttentionCall& call, const Sequence& sequence,
-                                          int head, int query, const float (&sums)[kValueDim / 32],
-                                          float peak, float total) {
+                                          int head, int query,
+                                          const float (&accumulators)[kValueDim / 32], float peak,
+                                          float total) {
   const int lane = threadIdx.x % 32;
   const float scale = finish_total(call, sequence, head, query, peak, total, lane == 0);
   T* const out = static_cast<T*>(call.out) + sequence.out_first + query * call.out_at.token +
                  head * call.out_at.head;
 #pragma unroll
   for (int i = 0; i < kValueDim / 32; ++i) {
-    if (lane + 32 * i < call.value_dim) out[lane + 32 * i] = from_compute<T>(sums[i] * scale);
+    if (lane + 32 * i < call.value_dim)
+      out[lane + 32 * i] = from_compute<T>(accumulators[i] * scale);
   }
 }
 

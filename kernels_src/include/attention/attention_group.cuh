@@ -68,8 +68,8 @@ __device__ __forceinline__ void multiply_keys(unsigned queries, unsigned keys) {
 /// Tensor cores add products of float8 with fewer bits than float32 has. So accumulators of many
 /// tiles are kept in memory, and the accumulators of every `tiles` tiles are added there in
 /// float32.
-struct KeptSums {
-  float4* sums;  // of the block's warpgroups: 64 queries of float32 each
+struct KeptAccumulators {
+  float4* accumulators;  // of the block's warpgroups: 64 queries of float32 each
   int tiles;
 };
 
@@ -77,7 +77,7 @@ struct KeptSums {
 template <typename Form, typename Config, Extras kExtras>
 struct Attending {
   using T = typename Form::Out;
-  using Sums = Running<Form::kLift>;
+  using Softmax = Running<Form::kLift>;
   static constexpr bool kAhead = Config::kPlaces > 1, kLate = Config::kPlaces > 2;
   // Products of three warpgroups have few cycles for each tile, none for a branch between them: the
   // first scores have a text of their own.
@@ -88,7 +88,7 @@ struct Attending {
   const PingPong<Config::kGroups>& ping_pong;
   int group, warp, lane;
   float scale, inner;  // of scores to units of log2; before the cap
-  KeptSums kept;
+  KeptAccumulators kept;
   Ring<Config::kStages> k_ring;
   Ring<Config::kValueStages> v_ring;
   Ring<Config::kPlaces> q_ring;
@@ -123,8 +123,8 @@ struct Attending {
                                                  shared_address(shared.keys(k_ring.stage)));
   }
   /// Queues the products of a tile; without `adds` they overwrite the accumulators.
-  __device__ __forceinline__ void begin_sums(const unsigned (&weights)[Config::kSteps][4],
-                                             bool adds) const {
+  __device__ __forceinline__ void begin_values(const unsigned (&weights)[Config::kSteps][4],
+                                               bool adds) const {
     shared.v_full[v_ring.stage].wait(v_ring.parity);
     begin_products();
     const unsigned long long values =
@@ -140,14 +140,14 @@ struct Attending {
     give_back(shared.k_empty[k_ring.stage], lane);
     k_ring.advance();
   }
-  __device__ __forceinline__ void take_sums(unsigned (&weights)[Config::kSteps][4]) {
+  __device__ __forceinline__ void take_values(unsigned (&weights)[Config::kSteps][4]) {
     keep_weights(weights);
     give_back(shared.v_empty[v_ring.stage], lane);
     v_ring.advance();
   }
 
   /// Scores of the tile become weights; see Running::take().
-  __device__ __forceinline__ void weigh(float (&s)[Config::kKeys / 2], Sums& running,
+  __device__ __forceinline__ void weigh(float (&s)[Config::kKeys / 2], Softmax& running,
                                         float (&shrink)[2]) const {
     const Part& part = shared.parts[view.place];
     const auto span = [&] {
@@ -171,19 +171,19 @@ struct Attending {
   }
 
   /// The thread's own place in memory.
-  __device__ __forceinline__ float4* kept_sums() const {
-    return kept.sums + group * (Config::kValueDim / 8 * 128) + (warp * 32 + lane);
+  __device__ __forceinline__ float4* kept_place() const {
+    return kept.accumulators + group * (Config::kValueDim / 8 * 128) + (warp * 32 + lane);
   }
   /// Stores the accumulators in memory; adds the stored ones first where `others` is true.
   __device__ __forceinline__ void keep(bool others) const {
     if (others) add_kept();
-    store_accumulators<kResult, Config::kValueDim / 2>(kept_sums());
+    store_accumulators<kResult, Config::kValueDim / 2>(kept_place());
   }
   __device__ __forceinline__ void add_kept() const {
-    add_stored_accumulators<kResult, Config::kValueDim / 2>(kept_sums());
+    add_stored_accumulators<kResult, Config::kValueDim / 2>(kept_place());
   }
   __device__ __forceinline__ void shrink_kept(const float (&shrink)[2]) const {
-    float4* const at = kept_sums();
+    float4* const at = kept_place();
 #pragma unroll 4
     for (int i = 0; i < Config::kValueDim / 8; ++i) {
       const float4 sum = at[i * 128];
@@ -193,7 +193,7 @@ struct Attending {
   }
   /// Stores a part's result through the stage of its queries, or the accumulators of a split.
   /// `met`: the warps have met since the last products of these queries.
-  __device__ __forceinline__ void store(int place, bool met, const Sums& running) const {
+  __device__ __forceinline__ void store(int place, bool met, const Softmax& running) const {
     const Part& part = shared.parts[place];
     const int row = same_in_warp(part.row) + group * kGroupRows + warp * kWarpRows;
     if constexpr (Config::kSplits) {
@@ -232,11 +232,11 @@ struct Attending {
   /// otherwise ptxas makes one product wait for the previous one.
   __device__ __forceinline__ void run(float (&s)[Config::kKeys / 2],
                                       unsigned (&weights)[Config::kSteps][4]) {
-    Sums running, last;
+    Softmax running, last;
     float shrink[2];
     int here = 0, before = 0, owed = 0;  // places: of a part, of the one before, to be given
     bool owes = false, filled = false, adds = false, leaves = false, ends = false;
-    int summed = 0;  // tiles since sums were kept
+    int summed = 0;  // tiles since accumulators were kept
     bool keeps = false, kept_last = false;
     const auto give_owed = [&] {
       if (kAhead && owes) give_place(owed);
@@ -258,13 +258,13 @@ struct Attending {
           owed = before;
           owes = true;
         }
-        begin_sums(weights, adds);
+        begin_values(weights, adds);
         if (!leaves) ping_pong.end();
         adds = true;
         if (kAhead && ends) {
           before = here;
           last = running;
-          running = Sums();
+          running = Softmax();
           kept_last = keeps;
           adds = keeps = false;
           summed = 0;
@@ -292,7 +292,7 @@ struct Attending {
       // the weights would be made behind it.
       if (more) wait_for_keys();
       wait_for_products<0>();
-      if (filled) take_sums(weights);
+      if (filled) take_values(weights);
       give_owed();
       if (adds && shrinks) {
         scale_accumulators<kResult, Config::kValueDim / 2>(shrink);
@@ -318,17 +318,17 @@ struct Attending {
     while (true) {  // the previous part, if its result is still in registers, and this part
       if (!leaves) {
         ping_pong.begin();
-        begin_sums(weights, adds);
+        begin_values(weights, adds);
         ping_pong.end();
         wait_for_products<0>();
-        take_sums(weights);
+        take_values(weights);
         give_owed();
         if (Form::kKeeps && keeps) add_kept();
       }
       const int place = leaves ? before : here;
-      Sums sums = running;
-      if (leaves) sums = last;
-      store(place, Config::kGroups > 1 && leaves, sums);
+      Softmax ended = running;
+      if (leaves) ended = last;
+      store(place, Config::kGroups > 1 && leaves, ended);
       give_place(place);
       if (!leaves) break;
       leaves = false;
@@ -338,7 +338,8 @@ struct Attending {
 
 template <typename Form, typename Config, Extras kExtras>
 __device__ __forceinline__ void attend(const Shared<Config>& shared, const TensorMap& map_out,
-                                       const AttentionCall& call, const KeptSums& kept = {}) {
+                                       const AttentionCall& call,
+                                       const KeptAccumulators& kept = {}) {
   const int group = same_in_warp(static_cast<int>(threadIdx.x / 128)) - 1;
   const int warp = same_in_warp(static_cast<int>(threadIdx.x / 32 % 4));
   const int lane = threadIdx.x % 32;

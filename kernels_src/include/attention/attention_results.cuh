@@ -1,4 +1,4 @@
-// How a warpgroup's sums leave as rows of attention's result. Compute capability 9.0 alone.
+// How a warpgroup's accumulators leave as rows of attention's result. Compute capability 9.0 alone.
 #pragma once
 
 #include <kernwright/attention_parts.cuh>
@@ -9,7 +9,8 @@
 
 namespace kernwright {
 
-/// The waves of sums (wgmma_accumulators.cuh): products of queries and keys, of weights and values.
+/// The waves of accumulators (wgmma_accumulators.cuh): products of queries and keys, of weights and
+/// values.
 constexpr int kScores = 0, kResult = 1;
 
 /// Writes a warp's rows of the result from the warp's part of the staging buffer, without rows
@@ -34,7 +35,7 @@ __device__ __forceinline__ float value_scale(const Part& part) {
   return Config::kSize == 1 ? part.value_scale : 1.0f;
 }
 
-/// A warp's 16 rows of a split's sums, relative to the rows' peaks.
+/// A warp's 16 rows of a split's partial results, relative to the rows' peaks.
 template <typename Config, int lift>
 __device__ __forceinline__ void store_accumulators(const float (&out)[Config::kValueDim / 2],
                                                    const Running<lift>& running, float scale,
@@ -46,11 +47,11 @@ __device__ __forceinline__ void store_accumulators(const float (&out)[Config::kV
     const float total = running.whole_total(r), factor = value_scale<Config>(part);
     if (query >= call.queries) continue;
     const long long at = split_place(call, part.batch, part.head, query, part.split);
-    float* const sums = call.partial + at * Config::kValueDim + lane % 4 * 2;
+    float* const partials = call.partial + at * Config::kValueDim + lane % 4 * 2;
 #pragma unroll
     for (int i = 0; i < Config::kValueDim / 8; ++i) {
       const float* two = out + 4 * i + 2 * r;
-      *reinterpret_cast<float2*>(sums + 8 * i) =
+      *reinterpret_cast<float2*>(partials + 8 * i) =
           total == 0 ? make_float2(0, 0) : make_float2(two[0] * factor, two[1] * factor);
     }
     if (lane % 4 == 0) {

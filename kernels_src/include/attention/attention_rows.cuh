@@ -172,7 +172,7 @@ __device__ __forceinline__ void bend_scores(float (&s)[kScores], const Attention
   }
 }
 
-// For sums with keys as rows and queries as columns.
+// For accumulators with keys as rows and queries as columns.
 
 /// Adds a mask's values to the scores of existing queries and keys.
 template <typename Join>

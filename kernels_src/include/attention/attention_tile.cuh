@@ -102,8 +102,8 @@ struct RunningRows {
     total[0] = total[1] = 0;
   }
 
-  /// Takes in the scores of kTiles * 8 keys, turns them into weights, and rescales the earlier
-  /// sums.
+  /// Takes in the scores of kTiles * 8 keys, turns them into weights, and rescales the
+  /// accumulators.
   template <int kTiles>
   __device__ __forceinline__ void take(float (&s)[kTiles][4]) {
 #pragma unroll

@@ -14,8 +14,8 @@ namespace kernwright {
 /// gradient and values, weights, and gradients of queries, one wave for 64 queries. NOTE: weights
 /// in the place of scores would be too much for ptxas of CUDA 13: it has products wait for each
 /// other then, "due to insufficient register resources".
-constexpr int kKeySums = 0, kValueSums = 1, kScores = 2, kValueProducts = 3, kWeights = 4,
-              kQuerySums = 5;
+constexpr int kKeyAccumulators = 0, kValueAccumulators = 1, kScores = 2, kValueProducts = 3,
+              kWeights = 4, kQueryAccumulators = 5;
 
 /// Terms of scores beside scale, window and lengths: nothing, a cap, or ALiBi and a mask.
 enum Extras : int { kPlain = 0, kCapped = 1, kBiased = 2 };

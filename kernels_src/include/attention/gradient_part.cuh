@@ -29,15 +29,15 @@ struct BackwardTile {
   static constexpr int kQueryBytes = kColumns * kQueryColumn;
   static constexpr int kGradBytes = kValueColumns * kQueryColumn;
   static constexpr int kChangeBytes = queries / 64 * kKeyColumn;
-  static constexpr int kSums = kColumns * queries * 64;  // floats of the queries' gradient
+  static constexpr int kAccumulators = kColumns * queries * 64;  // floats of the queries' gradient
 };
 
 /// How the work is divided: heads of keys are numbered, over all batches where sequences are not
 /// packed; the blocks work on `section` heads at once. Accumulators exist for `query_tiles` tiles
 /// of each head; for packed sequences, for the tiles of all sequences.
 struct BackwardPlan {
-  float* sums;         // of each tile, a float for each query and element
-  unsigned* counters;  // blocks begun; of each tile, blocks done with adding
+  float* accumulators;  // of each tile, a float for each query and element
+  unsigned* counters;   // blocks begun; of each tile, blocks done with adding
   int heads, key_tiles, section, query_tiles;
   // Factors of batches and heads for a place in the maps: 0 if all share one.
   int q_batch, q_head, grad_batch, grad_head, k_batch, k_head, v_batch, v_head;
@@ -56,17 +56,18 @@ struct Maps {
   const TensorMap &q, &grad, &k, &v;
 };
 
-/// Shared memory, also of what a tile names: kChangeSets, and kSumSlots of kSlotSums floats.
+/// Shared memory, also of what a tile names: kChangeSets, and kSumSlots of
+/// kSlotAccumulators floats.
 template <typename Config>
 struct Shared {
   unsigned char *keys, *values, *query_base, *grad_base, *change_base;
-  float4* sums;
+  float4* accumulators;
   float* fact_base;
   Mbarrier *q_full, *grad_full, *facts_full, *q_empty, *grad_empty;  // of each stage
-  Mbarrier *kv_full, *tail, *sums_full, *sums_empty;
+  Mbarrier *kv_full, *tail, *accumulators_full, *accumulators_empty;
   // Barriers of a cluster: the peer block has a stage free; the peer has sent accumulators; this
   // cluster may add.
-  Mbarrier *q_shared, *grad_shared, *peer_sums, *may_add;
+  Mbarrier *q_shared, *grad_shared, *peer_accumulators, *may_add;
   unsigned* number;  // of the block or cluster
 
   __device__ explicit Shared(unsigned char* at)
@@ -75,8 +76,10 @@ struct Shared {
         query_base(values + Config::kValueColumns * Config::kKeyColumn),
         grad_base(query_base + Config::kStages * Config::kQueryBytes),
         change_base(grad_base + Config::kStages * Config::kGradBytes),
-        sums(reinterpret_cast<float4*>(change_base + Config::kChangeSets * Config::kChangeBytes)),
-        fact_base(reinterpret_cast<float*>(sums + Config::kSumSlots * (Config::kSlotSums / 4))),
+        accumulators(
+            reinterpret_cast<float4*>(change_base + Config::kChangeSets * Config::kChangeBytes)),
+        fact_base(reinterpret_cast<float*>(accumulators +
+                                           Config::kSumSlots * (Config::kSlotAccumulators / 4))),
         q_full(reinterpret_cast<Mbarrier*>(fact_base + Config::kStages * 2 * Config::kQueries)),
         grad_full(q_full + Config::kStages),
         facts_full(grad_full + Config::kStages),
@@ -84,12 +87,12 @@ struct Shared {
         grad_empty(q_empty + Config::kStages),
         kv_full(grad_empty + Config::kStages),
         tail(kv_full + 1),
-        sums_full(tail + 1),
-        sums_empty(sums_full + 2),
-        q_shared(sums_empty + Config::kSumSlots),
+        accumulators_full(tail + 1),
+        accumulators_empty(accumulators_full + 2),
+        q_shared(accumulators_empty + Config::kSumSlots),
         grad_shared(q_shared + (Config::kBlocks - 1) * Config::kStages),
-        peer_sums(grad_shared + (Config::kBlocks - 1) * Config::kStages),
-        may_add(peer_sums + (Config::kBlocks - 1) * Config::kSumSlots),
+        peer_accumulators(grad_shared + (Config::kBlocks - 1) * Config::kStages),
+        may_add(peer_accumulators + (Config::kBlocks - 1) * Config::kSumSlots),
         number(reinterpret_cast<unsigned*>(may_add + (Config::kBlocks - 1) * 2)) {}
   __device__ unsigned char* queries(int stage) const {
     return query_base + stage * Config::kQueryBytes;
@@ -115,14 +118,15 @@ struct Shared {
     }
     kv_full->init(1);
     tail->init(1);
-    for (int i = 0; i < 2; ++i) sums_full[i].init(4);
-    for (int i = 0; i < Config::kSumSlots; ++i) sums_empty[i].init(Config::kBlocks > 1 ? 4 : 1);
+    for (int i = 0; i < 2; ++i) accumulators_full[i].init(4);
+    for (int i = 0; i < Config::kSumSlots; ++i)
+      accumulators_empty[i].init(Config::kBlocks > 1 ? 4 : 1);
     if constexpr (Config::kBlocks > 1) {
       for (int stage = 0; stage < Config::kStages; ++stage) {
         q_shared[stage].init(1);
         grad_shared[stage].init(1);
       }
-      for (int i = 0; i < Config::kSumSlots; ++i) peer_sums[i].init(1);
+      for (int i = 0; i < Config::kSumSlots; ++i) peer_accumulators[i].init(1);
       for (int i = 0; i < 2; ++i) may_add[i].init(1);
     }
     Mbarrier::publish();
@@ -412,8 +416,9 @@ __device__ __forceinline__ void order_copies() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
-/// Queued by a thread: sums of a block go to global memory, added where `adds`.
-__device__ __forceinline__ void send_sums(float* to, const float4* from, int bytes, bool adds) {
+/// Queued by a thread: accumulators of a block go to global memory, added where `adds`.
+__device__ __forceinline__ void send_accumulators(float* to, const float4* from, int bytes,
+                                                  bool adds) {
   if (adds) {
     asm volatile(
         "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to),
@@ -425,14 +430,14 @@ __device__ __forceinline__ void send_sums(float* to, const float4* from, int byt
   commit_stores();
 }
 
-/// All sums sent by the thread are added: blocks behind this one may add theirs.
+/// All accumulators sent by the thread are added: blocks behind this one may add their own.
 __device__ __forceinline__ void let_next_block_add(unsigned* count) {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   order_copies();
   add_release(count);
 }
 
-/// Until `turn` blocks have added their sums.
+/// Until `turn` blocks have added their accumulators.
 __device__ __forceinline__ void wait_for_turn(const unsigned* count, unsigned turn) {
   if (turn == 0) return;
   while (read_count(count) < turn) {}

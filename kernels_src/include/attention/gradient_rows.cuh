@@ -57,20 +57,22 @@ __global__ void __launch_bounds__(256) finish_queries(const __grid_constant__ At
   const int stored = is_packed<Config>(call.q_starts) ? sequence.queries : call.queries;
   if (tile * Config::kQueries >= stored) return;
   const long long index = Part<Config>::first_tile_index(call, plan, sequence, batch, head) + tile;
-  const bool has_sums = tile * Config::kQueries < sequence.queries && plan.counters[1 + index] != 0;
-  const float4* const sums = reinterpret_cast<const float4*>(plan.sums + index * Config::kSums);
+  const bool has_accumulators =
+      tile * Config::kQueries < sequence.queries && plan.counters[1 + index] != 0;
+  const float4* const accumulators =
+      reinterpret_cast<const float4*>(plan.accumulators + index * Config::kAccumulators);
   T* const to = static_cast<T*>(more.dq) + sequence.q_place(more.dq_at) + head * more.dq_at.head;
   const int group = threadIdx.x / 128, warp = threadIdx.x / 32 % 4, lane = threadIdx.x % 32;
 #pragma unroll
-  for (int step = 0; step < Config::kSums / 4096; ++step) {
+  for (int step = 0; step < Config::kAccumulators / 4096; ++step) {
     // 64 queries take eight columns each.
     const int column = (Config::kQueries == 128 ? step * 4 : step * 8 + group * 4) + lane % 4;
     const int half = Config::kQueries == 128 ? group : 0;
     Eight rows[2] = {};
-    if (has_sums) {
+    if (has_accumulators) {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        const float4 four = sums[(half * 8 + column) * 128 + warp * 32 + lane / 4 * 4 + j];
+        const float4 four = accumulators[(half * 8 + column) * 128 + warp * 32 + lane / 4 * 4 + j];
         rows[0].value[2 * j] = from_compute<T>(four.x * call.scale);
         rows[0].value[2 * j + 1] = from_compute<T>(four.y * call.scale);
         rows[1].value[2 * j] = from_compute<T>(four.z * call.scale);

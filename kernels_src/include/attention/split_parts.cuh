@@ -7,7 +7,8 @@
 
 namespace kernwright {
 
-/// Two columns of a row: sums of weights times values and the sum of weights, relative to `peak`.
+/// Two columns of a row: accumulators of weights times values and the sum of weights, relative to
+/// `peak`.
 struct SplitPart {
   float2 sum = {0, 0};
   float peak = minus_infinity(), total = 0;
@@ -21,8 +22,8 @@ struct SplitPart {
   }
 };
 
-/// All splits' parts of two columns, in the order of the splits. load(split) gives sums, peak and
-/// total; kAhead loads are under way at a time.
+/// All splits' parts of two columns, in the order of the splits. load(split) gives the columns,
+/// peak and total; kAhead loads are under way at a time.
 template <int kAhead, typename Load>
 __device__ __forceinline__ SplitPart combine_parts(int splits, Load load) {
   SplitPart whole;
@@ -87,10 +88,10 @@ __device__ __forceinline__ SplitPart load_parts(const AttentionCall& call, const
                                                 RowPlace at, int column) {
   constexpr int kAhead = 16;
   const long long first = part_place(call, sequence, at, 0);
-  const float* const sums = call.partial + first * kValueDim + column;
+  const float* const partials = call.partial + first * kValueDim + column;
   const float2* const totals = reinterpret_cast<const float2*>(call.peaks) + first;
   return combine_parts<kAhead>(call.splits, [&](int split) {
-    const float2 sum = *reinterpret_cast<const float2*>(sums + split * kValueDim);
+    const float2 sum = *reinterpret_cast<const float2*>(partials + split * kValueDim);
     const float2 total = totals[split];
     return make_float4(sum.x, sum.y, total.x, total.y);
   });

@@ -9,7 +9,7 @@ namespace kernwright {
 
 /// The accumulators of a warpgroup in 64 registers each: 128 columns of the gradient, the columns
 /// behind, products of 64 keys and 64 queries (kScores), and 64 columns of the queries' gradient.
-constexpr int kFirstSums = 0, kFurtherSums = 1, kQueryProducts = 3;
+constexpr int kFirstAccumulators = 0, kFurtherAccumulators = 1, kQueryProducts = 3;
 constexpr int kFirstColumns = 128;
 
 /// Queues weights or changes times 64 queries; without `adds` the products overwrite the
@@ -21,10 +21,10 @@ __device__ __forceinline__ void add_wide_rows(const unsigned (&left)[4][4], unsi
   const unsigned long long b = matrix_descriptor(queries, kQueryColumn);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    RowAccumulatorProducts<T>::template add<kFirst, kFirstSums, true>(left[k], further(b, k * 2048),
-                                                                      adds || k > 0);
+    RowAccumulatorProducts<T>::template add<kFirst, kFirstAccumulators, true>(
+        left[k], further(b, k * 2048), adds || k > 0);
     if constexpr (kDim > kFirst) {
-      RowAccumulatorProducts<T>::template add<kDim - kFirst, kFurtherSums, true>(
+      RowAccumulatorProducts<T>::template add<kDim - kFirst, kFurtherAccumulators, true>(
           left[k], further(b, k * 2048 + kFirst / 64 * kQueryColumn), adds || k > 0);
     }
   }
@@ -148,7 +148,7 @@ KW_WIDE_STEPS(BFloat16, "bf16x2", KW_SEND)
 /// Sends 16 accumulators, from kBegin on, to another block's shared memory in the layout of
 /// share_accumulators(). The barrier at `full`, in the receiving block, counts the bytes.
 template <int kWave, int kBegin>
-__device__ __forceinline__ void send_sums_to(unsigned to, unsigned full) {
+__device__ __forceinline__ void send_accumulators_to(unsigned to, unsigned full) {
   KW_SEND_FOUR(0)
   KW_SEND_FOUR(4)
   KW_SEND_FOUR(8)

@@ -15,12 +15,13 @@ struct HeldColumns {
   static constexpr int kSums = Format::kOffset ? Units * 2 * kGroups * 8 * ColTiles : 0;
   using Pair = Pack<float, 2 * ColTiles>;  ///< a lane's columns of all tiles
   unsigned x[Units][2][4][ColTiles][4];
-  float sums[ColTiles][4];
+  float accumulators[ColTiles][4];
   unsigned lane, mask;
   PairTable table;
   Pair* x_sums;
 
-  /// Zeros beyond the end of k. Rows beyond the last are copies of it: their sums are not stored.
+  /// Zeros beyond the end of k. Rows beyond the last are copies of it: their accumulators are not
+  /// stored.
   __device__ __forceinline__ void load(const SkinnyProblem& p, unsigned first) {
 #pragma unroll
     for (int c = 0; c < ColTiles; ++c) {
@@ -69,7 +70,7 @@ struct HeldColumns {
 
   __device__ __forceinline__ void clear() {
 #pragma unroll
-    for (int i = 0; i < 4 * ColTiles; ++i) sums[i / 4][i % 4] = 0;
+    for (int i = 0; i < 4 * ColTiles; ++i) accumulators[i / 4][i % 4] = 0;
   }
   /// Adds the products with block `u` of unit `unit`.
   __device__ __forceinline__ void multiply(const Format (&raw)[2], int unit, int u) {
@@ -112,14 +113,14 @@ struct HeldColumns {
     const float scale[2] = {scales[0].scale_at(group), scales[1].scale_at(group)};
 #pragma unroll
     for (int i = 0; i < 4 * ColTiles; ++i)
-      sums[i / 4][i % 4] += scale[i % 4 / 2] * parts[i / 4][i % 4];
+      accumulators[i / 4][i % 4] += scale[i % 4 / 2] * parts[i / 4][i % 4];
     if constexpr (Format::kOffset) {
       const float offset[2] = {Format::offset(scales[0], group, scale[0]),
                                Format::offset(scales[1], group, scale[1])};
       const Pair x_sum = x_sums[(block * kGroups + group) * 4 + lane % 4];
 #pragma unroll
       for (int i = 0; i < 4 * ColTiles; ++i)
-        sums[i / 4][i % 4] -= offset[i % 4 / 2] * x_sum.value[i / 4 * 2 + i % 2];
+        accumulators[i / 4][i % 4] -= offset[i % 4 / 2] * x_sum.value[i / 4 * 2 + i % 2];
     }
   }
 };

@@ -164,7 +164,7 @@ struct CodeBytes<Float4Codes<T>, Group> {
   }
 };
 
-/// A group's factor of the sums of digits, and the sum of x for zeros.
+/// A group's factor of the accumulators of digits, and the sum of x for zeros.
 struct DigitScale {
   float unit, sum;
 };
@@ -312,9 +312,9 @@ struct DigitUnit {
   __device__ __forceinline__ void multiply(const Bytes& bytes, const unsigned char* unit,
                                            const unsigned char* zeros, unsigned lane,
                                            float (&rows)[2]) const {
-    int sums[Digits::kSets][4];
+    int accumulators[Digits::kSets][4];
 #pragma unroll
-    for (int i = 0; i < Digits::kSets * 4; ++i) sums[i / 4][i % 4] = Digits::kWhole;
+    for (int i = 0; i < Digits::kSets * 4; ++i) accumulators[i / 4][i % 4] = Digits::kWhole;
 #pragma unroll
     for (int u = 0; u < 2; ++u) {
       const bool has_unit = lane / 16 == u;
@@ -325,18 +325,18 @@ struct DigitUnit {
         const uint2 b = *reinterpret_cast<const uint2*>(x + part * Digits::kPart);
         const auto upper = Bytes::words(raw[u][0], part), lower = Bytes::words(raw[u][1], part);
         if constexpr (Format::kGroup == 16) {
-          bytes.multiply(sums[part * 2], upper, lower, 0, b.x);
-          bytes.multiply(sums[part * 2 + 1], upper, lower, 1, b.y);
+          bytes.multiply(accumulators[part * 2], upper, lower, 0, b.x);
+          bytes.multiply(accumulators[part * 2 + 1], upper, lower, 1, b.y);
         } else {
-          bytes.multiply(sums[part * 32 / Format::kGroup], upper, lower, b);
+          bytes.multiply(accumulators[part * 32 / Format::kGroup], upper, lower, b);
         }
       }
     }
-    add_sets(sums, unit, lane, rows);
+    add_sets(accumulators, unit, lane, rows);
   }
 
  private:
-  __device__ __forceinline__ void add_sets(const int (&sums)[Digits::kSets][4],
+  __device__ __forceinline__ void add_sets(const int (&accumulators)[Digits::kSets][4],
                                            const unsigned char* unit, unsigned lane,
                                            float (&rows)[2]) const {
     constexpr bool kCodeScales = Scales::kCodeScales;
@@ -347,8 +347,8 @@ struct DigitUnit {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         constexpr float kBase = 12582912.0f;  // kWhole
-        const float first = __int_as_float(sums[set][half * 2]);
-        const float second = __int_as_float(sums[set][half * 2 + 1]);
+        const float first = __int_as_float(accumulators[set][half * 2]);
+        const float second = __int_as_float(accumulators[set][half * 2 + 1]);
         float sum = fmaf(second, 0x1p-8f, first - (kBase + kBase / 256)) * x_scale.unit;
         if constexpr (Bytes::kZero != 0) sum -= x_scale.sum;
         if constexpr (Scales::kOffset && !Scales::kMinima)

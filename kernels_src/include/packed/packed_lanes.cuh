@@ -87,7 +87,7 @@ struct LaneUnit {
   /// accumulators, of which one column counts.
   __device__ __forceinline__ void multiply(const LaneColumn<T, Format>& column, unsigned lane,
                                            const PairTable& table, float (&rows)[2]) const {
-    float sums[4];
+    float accumulators[4];
 #pragma unroll
     for (int pair = 0; pair < 4; ++pair) {
       float both[2][4] = {};
@@ -105,14 +105,15 @@ struct LaneUnit {
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        sums[i] = pair == 0 || lane % 4 == static_cast<unsigned>(pair) ? both[i % 2][i] : sums[i];
+        accumulators[i] =
+            pair == 0 || lane % 4 == static_cast<unsigned>(pair) ? both[i % 2][i] : accumulators[i];
     }
 #pragma unroll
-    for (int i = 0; i < 4; ++i) rows[i / 2] += scales.scale[i] * sums[i];
+    for (int i = 0; i < 4; ++i) rows[i / 2] += scales.scale[i] * accumulators[i];
   }
 };
 
-/// All lanes of a warp call it: adds the sums of two rows a lane to the sums of 16 rows.
+/// All lanes of a warp call it: adds accumulators of two rows a lane to accumulators of 16 rows.
 __device__ __forceinline__ void keep_rows(float (&rows)[2], unsigned lane, float* warp_rows) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

@@ -94,14 +94,15 @@ struct PackedRing {
   }
 };
 
-constexpr unsigned kKeptTiles = 8;  ///< whose sums wait until the warps of a block meet
+constexpr unsigned kKeptTiles = 8;  ///< whose accumulators wait until the warps of a block meet
 
-/// The sums of all warps for the block's next kKeptTiles tiles, the first of which is `first`, of
-/// one row of x, times `factor`: `parts` has 16 of each tile and warp. The block has met.
+/// Adds the accumulators of all warps for the block's next kKeptTiles tiles, the first of which is
+/// `first`, of one row of x, times `factor`: `parts` has 16 of each tile and warp. The block has
+/// met.
 template <typename T, typename Act, int Warps, bool Gated = false>
 __device__ __forceinline__ void add_kept_tiles(const SkinnyProblem& p, unsigned first,
                                                const float* parts, float factor = 1) {
-  constexpr unsigned kEach = Gated ? 2 : 1;  // tiles whose sums meet
+  constexpr unsigned kEach = Gated ? 2 : 1;  // tiles whose accumulators meet
   for (unsigned i = threadIdx.x; i < kKeptTiles / kEach * 16; i += Warps * 32) {
     const unsigned n = (first + i / 16 * gridDim.x) * 16 + i % 16;
     if (n >= p.n / kEach) continue;

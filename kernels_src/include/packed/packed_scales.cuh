@@ -40,10 +40,10 @@ __device__ __forceinline__ E chosen(const E (&values)[N], int at) {
 // the zero of all groups, or -1 where they differ.
 
 // kExact<T>: products by warpgroups multiply a group's codes with code_scale() (kCodeScales) or
-// pair<T>(), and all sums with what is left; T holds the products. kUnitScales: unit_weights.cuh
-// makes weights of codes, and of those without kBase if kPlain. kFar: load() reads arrays that no
-// stage has. Products with stages read those by early() ahead, and make scales by late() with
-// copies of the stage's arrays and of the table of kTableBytes.
+// pair<T>(), and all accumulators with what is left; T holds the products. kUnitScales:
+// unit_weights.cuh makes weights of codes, and of those without kBase if kPlain. kFar: load() reads
+// arrays that no stage has. Products with stages read those by early() ahead, and make scales by
+// late() with copies of the stage's arrays and of the table of kTableBytes.
 
 struct ScaleDefaults {
   static constexpr bool kCodeScales = false, kFar = false, kUnitScales = false, kPlain = false;

@@ -1,5 +1,5 @@
 // Products of some rows with quantised weights on Hopper: the tiles of 16 rows of the weights that
-// a block has after each other, and their sums.
+// a block has after each other, and their accumulators.
 #pragma once
 
 #include <kernwright/packed_walk.cuh>
@@ -76,46 +76,49 @@ struct TileStages {
   }
 };
 
-/// The sums of the warps of a block, and of the blocks of a cluster, for tiles of 16 rows of the
-/// weights and 8 * ColTiles rows of x. Two consecutive tiles have separate buffers, so a block
-/// meets once for each tile. A cluster meets once for kKept tiles.
+/// The accumulators of the warps of a block, and of the blocks of a cluster, for tiles of 16 rows
+/// of the weights and 8 * ColTiles rows of x. Two consecutive tiles have separate buffers, so a
+/// block meets once for each tile. A cluster meets once for kKept tiles.
 template <int Warps, int ColTiles>
-struct TileSums {
+struct TileAccumulators {
   static constexpr unsigned kPitch = 20;  ///< of a column: lanes that write meet different banks
-  static constexpr unsigned kWarpSums = 8 * ColTiles * kPitch, kTileSums = 8 * ColTiles * 16;
+  static constexpr unsigned kWarpAccumulators = 8 * ColTiles * kPitch,
+                            kTileAccumulators = 8 * ColTiles * 16;
   static constexpr unsigned kKept = 4, kThreads = Warps * 32;
   float *parts, *kept;
   unsigned turn = 0, count = 0, first_tile = 0;
 
-  __device__ __forceinline__ explicit TileSums(float* memory)
-      : parts(memory), kept(memory + 2 * Warps * kWarpSums) {}
-  /// Behind all sums.
+  __device__ __forceinline__ explicit TileAccumulators(float* memory)
+      : parts(memory), kept(memory + 2 * Warps * kWarpAccumulators) {}
+  /// Behind all accumulators.
   __device__ __forceinline__ float* end(unsigned splits) const {
-    return kept + (splits > 1 ? 2 * kKept * kTileSums : 0);
+    return kept + (splits > 1 ? 2 * kKept * kTileAccumulators : 0);
   }
 
-  /// A warp's sums, before the block meets.
+  /// A warp's accumulators, before the block meets.
   __device__ __forceinline__ void spread(unsigned warp, unsigned lane,
-                                         const float (&sums)[ColTiles][4]) {
-    float* const turn_parts = parts + turn % 2 * (Warps * kWarpSums);
+                                         const float (&accumulators)[ColTiles][4]) {
+    float* const turn_parts = parts + turn % 2 * (Warps * kWarpAccumulators);
 #pragma unroll
     for (int i = 0; i < 4 * ColTiles; ++i) {
       const unsigned column = i / 4 * 8 + lane % 4 * 2 + i % 2, row = i % 4 / 2 * 8 + lane / 4;
-      turn_parts[warp * kWarpSums + column * kPitch + row] = sums[i / 4][i % 4];
+      turn_parts[warp * kWarpAccumulators + column * kPitch + row] = accumulators[i / 4][i % 4];
     }
   }
   template <typename T, typename Act>
   __device__ __forceinline__ void add(const SkinnyProblem& p, unsigned tile) {
-    const float* const turn_parts = parts + turn % 2 * (Warps * kWarpSums);
-    float* const here = kept + (turn / kKept % 2 * kKept + count) * kTileSums;
+    const float* const turn_parts = parts + turn % 2 * (Warps * kWarpAccumulators);
+    float* const here = kept + (turn / kKept % 2 * kKept + count) * kTileAccumulators;
     if (count == 0) first_tile = tile;
     // Warps take turns where half of them suffice.
-    for (unsigned i = (threadIdx.x + turn * kTileSums) % kThreads; i < kTileSums; i += kThreads) {
+    for (unsigned i = (threadIdx.x + turn * kTileAccumulators) % kThreads; i < kTileAccumulators;
+         i += kThreads) {
       const unsigned m = i / 16, n = tile * 16 + i % 16;
       if (m >= p.m) break;
       float sum = 0;
 #pragma unroll
-      for (int w = 0; w < Warps; ++w) sum += turn_parts[w * kWarpSums + m * kPitch + i % 16];
+      for (int w = 0; w < Warps; ++w)
+        sum += turn_parts[w * kWarpAccumulators + m * kPitch + i % 16];
       if (p.splits > 1) {
         here[i] = sum;
       } else if (n < p.n) {
@@ -124,7 +127,7 @@ struct TileSums {
     }
     ++turn;
     if (p.splits == 1 || (++count < kKept && tile + gridDim.x < (p.n + 15) / 16)) return;
-    add_blocks<T, Act>(p, kept + (turn - 1) / kKept % 2 * (kKept * kTileSums));
+    add_blocks<T, Act>(p, kept + (turn - 1) / kKept % 2 * (kKept * kTileAccumulators));
     count = 0;
   }
 
@@ -134,9 +137,10 @@ struct TileSums {
   template <typename T, typename Act>
   __device__ __forceinline__ void add_blocks(const SkinnyProblem& p, const float* local) {
     cluster_sync();
-    for (unsigned i = (blockIdx.y * kThreads + threadIdx.x) * 4; i < count * kTileSums;
+    for (unsigned i = (blockIdx.y * kThreads + threadIdx.x) * 4; i < count * kTileAccumulators;
          i += p.splits * kThreads * 4) {
-      const unsigned m = i % kTileSums / 16, tile = first_tile + i / kTileSums * gridDim.x;
+      const unsigned m = i % kTileAccumulators / 16,
+                     tile = first_tile + i / kTileAccumulators * gridDim.x;
       if (m >= p.m) continue;
       float sum[4] = {};
 #pragma unroll 4

@@ -1,5 +1,5 @@
-// A warp's way along the rows of packed weights: products of tiles, whose sums of groups are
-// multiplied with their scales.
+// A warp's way along the rows of packed weights: products of tiles, whose accumulators of
+// groups are multiplied with their scales.
 #pragma once
 
 #include <kernwright/packed_weights.cuh>
@@ -17,9 +17,9 @@ struct PackedWalk {
   UInt32 tile[RowTiles];
   const T* columns[ColTiles];
   unsigned lane, k;
-  float sums[RowTiles][ColTiles][4];
+  float accumulators[RowTiles][ColTiles][4];
 
-  /// Tiles and columns beyond the last read the last: their sums are not stored.
+  /// Tiles and columns beyond the last read the last: their accumulators are not stored.
   __device__ __forceinline__ void start(const SkinnyProblem& p, const PackedArrays& weights) {
     lane = threadIdx.x % 32;
     k = p.k;
@@ -39,7 +39,7 @@ struct PackedWalk {
 #pragma unroll
       for (int c = 0; c < ColTiles; ++c)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) sums[r][c][i] = 0;
+        for (int i = 0; i < 4; ++i) accumulators[r][c][i] = 0;
   }
 
   __device__ __forceinline__ Format load(const PackedArrays& weights, int r, unsigned half,
@@ -143,14 +143,15 @@ struct PackedWalk {
 #pragma unroll
         for (int c = 0; c < ColTiles; ++c)
 #pragma unroll
-          for (int i = 2 * half; i < 2 * half + 2; ++i) sums[r][c][i] += scale * parts[r][c][i];
+          for (int i = 2 * half; i < 2 * half + 2; ++i)
+            accumulators[r][c][i] += scale * parts[r][c][i];
         if constexpr (Format::kOffset) {
           const float offset = Format::offset(scales[r][half], group, scale);
 #pragma unroll
           for (int c = 0; c < ColTiles; ++c)
 #pragma unroll
             for (int i = 2 * half; i < 2 * half + 2; ++i) {
-              sums[r][c][i] -= offset * x_sums[c][i % 2];
+              accumulators[r][c][i] -= offset * x_sums[c][i % 2];
             }
         }
       }

@@ -3,9 +3,9 @@
 //
 // Rows are cut into tiles of 16, k into blocks of 128; a block of a tile lies in one piece. Of the
 // rows `group` and `group + 8` of a tile, four lanes each have 32 codes of a block: 8 of each part
-// of 32. So all lanes of a product of tiles are inside one group of a scale. Scales multiply sums
-// in float32, and codes are exact: the sums are those of the format's definition. NF4 and FP4
-// differ: their 16 numbers are rounded to the pairs' type.
+// of 32. So all lanes of a product of tiles are inside one group of a scale. Scales multiply
+// accumulators in float32, and codes are exact: the results are those of the format's definition.
+// NF4 and FP4 differ: their 16 numbers are rounded to the pairs' type.
 //
 // decode() gives codes plus kBase at no cost: it sets bits at the top of a mantissa with kBase's
 // exponent. Kernels take the sum of x times kBase, zeros and minima off a group's sum. Products by

@@ -8,8 +8,8 @@
 
 namespace kernwright {
 
-/// A warp's 16 rows of a block of weights, and the sums of all columns. A part of 32 of k is
-/// decoded while the tensor cores multiply the part before.
+/// A warp's 16 rows of a block of weights, and the accumulators of all columns. A part of 32 of k
+/// is decoded while the tensor cores multiply the part before.
 template <typename T, typename Format, int Columns>
 struct WarpRows {
   using Codes = typename Format::Codes;
@@ -18,7 +18,7 @@ struct WarpRows {
   static constexpr int kCount = Columns / 2;
   static constexpr unsigned kMask = CodeMask<Codes>::kValue;
   static constexpr bool kPlain = Format::Scales::kPlain;
-  float sums[kCount];
+  float accumulators[kCount];
   unsigned lane;
   unsigned zero_at;  ///< the address of a word in shared memory, which is 0
   PairTable table;   ///< where the codes take one
@@ -33,7 +33,7 @@ struct WarpRows {
     mask = kMask | *zero;
     moving = kMovesBytes | *zero;
 #pragma unroll
-    for (float& sum : sums) sum = 0;
+    for (float& sum : accumulators) sum = 0;
   }
 
   __device__ __forceinline__ void decode_pairs(const Format& raw, int part,
@@ -56,10 +56,11 @@ struct WarpRows {
     Codes::change(raw[0].codes, part, zero);
     Codes::change(raw[1].codes, part, zero);
   }
-  /// `upper` and `lower` are scales of both rows.
-  __device__ __forceinline__ void add_sums(float upper, float lower, const float (&parts)[kCount]) {
+  /// Adds a group's accumulators; `upper` and `lower` are scales of both rows.
+  __device__ __forceinline__ void add_scaled(float upper, float lower,
+                                             const float (&parts)[kCount]) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) sums[i] += (i / 2 % 2 ? lower : upper) * parts[i];
+    for (int i = 0; i < kCount; ++i) accumulators[i] += (i / 2 % 2 ? lower : upper) * parts[i];
   }
   /// Queues the products of a part of 32; they are added to `to`, or replace it.
   __device__ __forceinline__ void begin_part(const unsigned (&steps)[2][4], unsigned long long b,
@@ -81,17 +82,18 @@ struct WgmmaRows : WarpRows<T, Format, Columns> {
   using Base = WarpRows<T, Format, Columns>;
   using Ready = typename Format::Scales::Ready;
   using Codes = typename Format::Codes;
-  using Base::add_sums, Base::begin_part, Base::hold, Base::decode_pairs, Base::kCount, Base::sums;
+  using Base::add_scaled, Base::begin_part, Base::hold, Base::decode_pairs, Base::kCount,
+      Base::accumulators;
   static constexpr int kGroup = Format::kGroup;
-  /// Codes times their scales are exact in T: no sums of groups are needed.
+  /// Codes times their scales are exact in T: no accumulators of groups are needed.
   static constexpr bool kExact = Format::Scales::template kExact<T>;
   static_assert(kGroup >= 32 || kExact);
-  /// One group's sums are scaled during the next one's products. Threads of 16 warps lack the
-  /// registers.
+  /// One group's accumulators are scaled during the next one's products. Threads of 16 warps lack
+  /// the registers.
   static constexpr bool kInTurn = !kExact && Warps <= 8 && kGroup < 128;
   static constexpr int kZero = Format::Scales::kZero;
-  float group_sums[kExact ? 1 : kCount];
-  float other_sums[kInTurn ? kCount : 1];  ///< of every second group
+  float group_accumulators[kExact ? 1 : kCount];
+  float other_accumulators[kInTurn ? kCount : 1];  ///< of every second group
 
   /// The additions of decode() and zeros of each group, with their sign changed, in both halves.
   struct Shifts {
@@ -149,17 +151,17 @@ struct WgmmaRows : WarpRows<T, Format, Columns> {
       for (int i = 0; i < 4; ++i) steps[i / 2][i % 2 * 2 + half] = pairs[i];
     }
   }
-  __device__ __forceinline__ void wait_for_sums() {
+  __device__ __forceinline__ void wait_for_group() {
     wait_for_products<0>();
-    settle(group_sums);
+    settle(group_accumulators);
   }
   __device__ __forceinline__ void add_group(const Ready (&scales)[2], int group) {
-    add_sums(scales[0].scale_at(group), scales[1].scale_at(group), group_sums);
+    add_scaled(scales[0].scale_at(group), scales[1].scale_at(group), group_accumulators);
   }
   __device__ __forceinline__ void add_in_turn(const Ready (&scales)[2], int group) {
-    float(&now)[kCount] = group % 2 ? other_sums : group_sums;
+    float(&now)[kCount] = group % 2 ? other_accumulators : group_accumulators;
     settle(now);
-    add_sums(scales[0].scale_at(group), scales[1].scale_at(group), now);
+    add_scaled(scales[0].scale_at(group), scales[1].scale_at(group), now);
   }
   __device__ __forceinline__ void multiply_in_turn(Format (&raw)[2], unsigned x) {
     const Ready scales[2] = {raw[0].scales.ready(), raw[1].scales.ready()};
@@ -169,7 +171,8 @@ struct WgmmaRows : WarpRows<T, Format, Columns> {
     decode(raw, scales, changes, 0, a[0]);
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
-      begin_part(a[part % 2], b, part, part * 32 / kGroup % 2 ? other_sums : group_sums,
+      begin_part(a[part % 2], b, part,
+                 part * 32 / kGroup % 2 ? other_accumulators : group_accumulators,
                  part * 32 % kGroup != 0);
       if (part > 0) {
         wait_for_products<1>();
@@ -191,21 +194,21 @@ struct WgmmaRows : WarpRows<T, Format, Columns> {
     decode(raw, scales, changes, 0, a[0]);
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
-      begin_part(a[part % 2], b, part, sums, true);
+      begin_part(a[part % 2], b, part, accumulators, true);
       if (part == 3) break;
       if (part > 0) wait_for_products<1>();
       hold(raw, part + 1);
       decode(raw, scales, changes, part + 1, a[(part + 1) % 2]);
     }
     wait_for_products<0>();
-    settle(sums);
+    settle(accumulators);
   }
-  /// When all blocks have been added: what scales of the format leave to all sums.
+  /// When all blocks have been added: what scales of the format leave to all accumulators.
   __device__ __forceinline__ void finish(const PackedArrays& weights) {
     if constexpr (kExact && Format::Scales::kCodeScales) {
       const float factor = *weights.factor;
 #pragma unroll
-      for (float& sum : sums) sum *= factor;
+      for (float& sum : accumulators) sum *= factor;
     }
   }
 
@@ -227,7 +230,7 @@ struct WgmmaRows : WarpRows<T, Format, Columns> {
     decode(raw, scales, changes, 0, a[0]);
 #pragma unroll
     for (int part = 0; part < 4; ++part) {
-      begin_part(a[part % 2], b, part, group_sums, part * 32 % kGroup != 0);
+      begin_part(a[part % 2], b, part, group_accumulators, part * 32 % kGroup != 0);
       if (part < 3) {
         // Only the part before has the registers that this one is decoded to.
         if (part > 0 && part * 32 % kGroup != 0) wait_for_products<1>();
@@ -235,7 +238,7 @@ struct WgmmaRows : WarpRows<T, Format, Columns> {
         decode(raw, scales, changes, part + 1, a[(part + 1) % 2]);
       }
       if ((part + 1) * 32 % kGroup == 0) {
-        wait_for_sums();
+        wait_for_group();
         add_group(scales, (part * 32 + 31) / kGroup);
       }
     }

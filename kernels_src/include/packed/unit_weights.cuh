@@ -136,7 +136,7 @@ struct UnitRows : WarpRows<T, Format, Columns> {
   using Base = WarpRows<T, Format, Columns>;
   using Codes = typename Format::Codes;
   using Base::lane;
-  float unit_sums[Base::kCount];
+  float unit_accumulators[Base::kCount];
   Format raw[2];        ///< of a block
   unsigned a[2][2][4];  ///< of a part, and of the next one
   UnitWords<T, Format> words;
@@ -175,7 +175,7 @@ struct UnitRows : WarpRows<T, Format, Columns> {
 #pragma unroll
     for (int part = 0; part < 8; ++part) {
       this->begin_part(a[part % 2], b + part / 4 * (2 * Base::Unit::kLines / 16), part % 4,
-                       unit_sums, part > 0);
+                       unit_accumulators, part > 0);
       if (part == 7) break;
       if (part > 0) wait_for_products<1>();
       if (part == 3) load(copied, 1);
@@ -184,8 +184,8 @@ struct UnitRows : WarpRows<T, Format, Columns> {
     const float upper = words.units()[lane / 4], lower = words.units()[lane / 4 + 8];
     begin_next();
     wait_for_products<0>();
-    settle(unit_sums);
-    this->add_sums(upper, lower, unit_sums);
+    settle(unit_accumulators);
+    this->add_scaled(upper, lower, unit_accumulators);
   }
 };
 

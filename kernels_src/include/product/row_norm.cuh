@@ -7,8 +7,8 @@
 namespace kernwright {
 
 /// With `Normed` a product takes the norm of its row x: elements of x count times the norm's
-/// weight, and the factor 1 / sqrt(mean(x^2) + eps) follows the sums, so that no load waits for it.
-/// The threads of a block have all of x, each element once.
+/// weight, and the factor 1 / sqrt(mean(x^2) + eps) multiplies the accumulators, so that no load
+/// waits for it. The threads of a block have all of x, each element once.
 template <typename T, bool Normed>
 struct RowNorm {
   float squares = 0;

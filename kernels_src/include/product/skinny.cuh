@@ -10,8 +10,8 @@ namespace kernwright {
 
 /// out[b, m, n] is what the epilogue makes of sum_k x[b, m, k] w[b, n, k]; its arrays may be absent
 /// (null). Distances are in elements; `out` and `partial` are row-major. With more than one of
-/// `splits` their sums go to partial[split, b, m, n]. Kernels with RowNorm take an RMS norm of x,
-/// whose weight is `norm`.
+/// `splits` their partial results go to partial[split, b, m, n]. Kernels with RowNorm take an RMS
+/// norm of x, whose weight is `norm`.
 struct SkinnyProblem {
   const void* x;
   void* out;
@@ -46,8 +46,8 @@ __device__ __forceinline__ void finish_sum(const SkinnyProblem& p, UInt64 batch,
   static_cast<T*>(p.out)[(batch * p.m + m) * p.n + n] = finished<T, Act>(p, batch, m, n, sum);
 }
 
-/// Stores gate * up of two sums, of row n and of the row that is half of all rows further on: each
-/// is rounded first, as a kernel of its own rounds it.
+/// Stores gate * up of two accumulators, of row n and of the row that is half of all rows further
+/// on: each is rounded first, as a kernel of its own rounds it.
 template <typename T, typename Gate>
 __device__ __forceinline__ void finish_gate(const SkinnyProblem& p, unsigned n, float gate,
                                             float up) {
@@ -74,12 +74,12 @@ __device__ __forceinline__ void store_four(const SkinnyProblem& p, UInt64 batch,
 /// Stores accumulators with the epilogue.
 template <typename T, typename Act>
 __device__ __forceinline__ void finish_four(const SkinnyProblem& p, UInt64 batch, unsigned m,
-                                            unsigned n, const float (&sums)[4]) {
+                                            unsigned n, const float (&accumulators)[4]) {
   if (n >= p.n) return;
   Pack<T, 4> pack;
 #pragma unroll
   for (unsigned i = 0; i < 4; ++i)
-    pack.value[i] = finished<T, Act>(p, batch, m, min(n + i, p.n - 1), sums[i]);
+    pack.value[i] = finished<T, Act>(p, batch, m, min(n + i, p.n - 1), accumulators[i]);
   store_four(p, batch, m, n, pack);
 }
 
@@ -101,30 +101,30 @@ struct TilesBelow {
   }
 };
 
-/// A warp's sums of tile `c` of columns into shared memory, a column behind the other.
+/// A warp's accumulators of tile `c` of columns into shared memory, a column behind the other.
 template <typename Rows, int Pitch, int RowTiles, int ColTiles>
-__device__ __forceinline__ void spread_sums(float* shared, int c,
-                                            const float (&sums)[RowTiles][ColTiles][4]) {
+__device__ __forceinline__ void spread_accumulators(
+    float* shared, int c, const float (&accumulators)[RowTiles][ColTiles][4]) {
 #pragma unroll
   for (int r = 0; r < RowTiles; ++r)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int column = static_cast<int>(threadIdx.x) % 4 * 2 + i % 2;
-      shared[column * Pitch + Rows::row(r, i)] = sums[r][c][i];
+      shared[column * Pitch + Rows::row(r, i)] = accumulators[r][c][i];
     }
 }
 
-/// Sums of all warps in their order, one tile of columns at a time.
+/// Adds the accumulators of all warps in their order, one tile of columns at a time.
 template <typename T, typename Act, int Warps, typename Rows = TilesBelow, int RowTiles,
           int ColTiles>
 __device__ __forceinline__ void add_warps(const SkinnyProblem& p, UInt64 batch, unsigned first_row,
-                                          const float (&sums)[RowTiles][ColTiles][4]) {
+                                          const float (&accumulators)[RowTiles][ColTiles][4]) {
   constexpr int kRows = 16 * RowTiles, kPitch = kRows + 4;
   __shared__ float shared[Warps][8 * kPitch];
 #pragma unroll
   for (int c = 0; c < ColTiles; ++c) {
     if (c * 8 >= p.m) break;
-    spread_sums<Rows, kPitch>(shared[threadIdx.x / 32], c, sums);
+    spread_accumulators<Rows, kPitch>(shared[threadIdx.x / 32], c, accumulators);
     __syncthreads();
     for (int i = threadIdx.x; i < 8 * kRows; i += Warps * 32) {
       const int column = i / kRows, row = i % kRows;

@@ -13,7 +13,7 @@
 //                                                formats may also pass through shared memory
 //   static void decode(const Raw& raw, unsigned (&pairs)[kValues / 2])
 // decode() writes the values in the order of k, the lower k in the lower half of a word. A scale of
-// a whole row is not the format's: the kernel multiplies sums with it.
+// a whole row is not the format's: the kernel multiplies accumulators with it.
 #pragma once
 
 #include <kernwright/skinny.cuh>

@@ -90,7 +90,7 @@ class Recurrence {
   static constexpr int kGates = Cell::kGates, kOutputs = Cell::kOutputs, kUnits = Cell::kUnits;
   static constexpr int kPack = 16 / sizeof(T);
   static constexpr int kSlots = kGates * kUnits == 3 ? 4 : kGates * kUnits;
-  static constexpr int kSums = kSlots * kRowsAtOnce, kSumLanes = 32 / kSums;
+  static constexpr int kAccumulators = kSlots * kRowsAtOnce, kSumLanes = 32 / kAccumulators;
   static constexpr bool kResident = kWay != kStepByStep, kSends = kWay == kInCluster;
   static constexpr int kBuffers = kResident ? 2 : 1, kVectors = kSends ? 2 : 1;
   static constexpr int kAhead = 2;  // inputs of the next step that a thread holds
@@ -298,7 +298,7 @@ class Recurrence {
   /// Adds the products of some elements of the matrix's rows with the elements of the vectors.
   template <int N>
   __device__ __forceinline__ void add_products(const T* const (&matrix)[kSlots], const C* vector,
-                                               int k, C (&sums)[kSums]) const {
+                                               int k, C (&accumulators)[kAccumulators]) const {
     constexpr int kPart = N * sizeof(C) < 16 ? N : 16 / sizeof(C);
     C x[kRowsAtOnce][N];
 #pragma unroll
@@ -317,12 +317,13 @@ class Recurrence {
       for (int j = 0; j < N; ++j) {
         const C weight = computed(pack.value, j);
 #pragma unroll
-        for (int b = 0; b < kRowsAtOnce; ++b) sums[b * kSlots + g] += weight * x[b][j];
+        for (int b = 0; b < kRowsAtOnce; ++b) accumulators[b * kSlots + g] += weight * x[b][j];
       }
     }
   }
 
-  __device__ __forceinline__ void multiply(int now, int u, int row, C (&sums)[kSums]) const {
+  __device__ __forceinline__ void multiply(int now, int u, int row,
+                                           C (&accumulators)[kAccumulators]) const {
     const T* matrix[kSlots];
 #pragma unroll
     for (int g = 0; g < kGates * kUnits; ++g) {
@@ -334,20 +335,20 @@ class Recurrence {
     if (kResident || cell_.packed) {
 #pragma unroll 2
       for (int k = lane_ * kPack; k < pitch_; k += 32 * kPack)
-        add_products<kPack>(matrix, vector, k, sums);
+        add_products<kPack>(matrix, vector, k, accumulators);
     } else {
-      for (int k = lane_; k < extent_; k += 32) add_products<1>(matrix, vector, k, sums);
+      for (int k = lane_; k < extent_; k += 32) add_products<1>(matrix, vector, k, accumulators);
     }
   }
 
   /// kUnits units from `u` on and kRowsAtOnce rows from `row` on, of this block's.
   __device__ __forceinline__ void pass(int i, int now, int u, int row, bool more) {
     const Int64 step = shape_.first + i;
-    C sums[kSums];
+    C accumulators[kAccumulators];
 #pragma unroll
-    for (int i = 0; i < kSums; ++i) sums[i] = 0;
-    multiply(now, u, row, sums);
-    const C spread = spread_sums<kSums>(sums, lane_);
+    for (int i = 0; i < kAccumulators; ++i) accumulators[i] = 0;
+    multiply(now, u, row, accumulators);
+    const C spread = spread_sums<kAccumulators>(accumulators, lane_);
     const int b = lane_ % kRowsAtOnce, part = lane_ / kRowsAtOnce % kUnits;
     C product[kGates], output[kOutputs];
 #pragma unroll

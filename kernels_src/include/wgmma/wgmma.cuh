@@ -14,9 +14,10 @@ namespace kernwright {
 template <typename In, int N, bool kTurnA, bool kTurnB>
 struct Products;
 
-#define KW_SUMS_8(i)                                                                         \
-  "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \
-      "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
+#define KW_SUMS_8(i)                                                                   \
+  "+f"(accumulators[i]), "+f"(accumulators[i + 1]), "+f"(accumulators[i + 2]),         \
+      "+f"(accumulators[i + 3]), "+f"(accumulators[i + 4]), "+f"(accumulators[i + 5]), \
+      "+f"(accumulators[i + 6]), "+f"(accumulators[i + 7])
 #define KW_SUMS_16(i) KW_SUMS_8(i), KW_SUMS_8(i + 8)
 #define KW_SUMS_32(i) KW_SUMS_8(i), KW_SUMS_8(i + 8), KW_SUMS_8(i + 16), KW_SUMS_8(i + 24)
 #define KW_SUMS_64(i) KW_SUMS_32(i), KW_SUMS_32(i + 32)
@@ -46,18 +47,18 @@ struct Products;
   "%123, %124, %125, %126, %127"
 // Operands are named by strings: strings made of macros' arguments would hide the includes of this
 // header.
-#define KW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS, TURN_A, TURN_B)              \
-  template <bool kTurnA, bool kTurnB>                                                           \
-  struct Products<TYPE, COLUMNS, kTurnA, kTurnB> {                                              \
-    __device__ __forceinline__ static void add(float (&sums)[COUNT], unsigned long long a,      \
-                                               unsigned long long b, int adds) {                \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS                                     \
-                   ", 0;\n"                                                                     \
-                   "wgmma.mma_async.sync.aligned.m64" SHAPE "k16.f32." NAME "." NAME            \
-                   " {" KW_NAMES_##COUNT "}, " A ", " B ", p, 1, 1, " TURN_A ", " TURN_B ";\n}" \
-                   : KW_SUMS_##COUNT(0)                                                         \
-                   : "l"(a), "l"(b), "r"(adds), "n"(int{kTurnA}), "n"(int{kTurnB}));            \
-    }                                                                                           \
+#define KW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS, TURN_A, TURN_B)                 \
+  template <bool kTurnA, bool kTurnB>                                                              \
+  struct Products<TYPE, COLUMNS, kTurnA, kTurnB> {                                                 \
+    __device__ __forceinline__ static void add(float (&accumulators)[COUNT], unsigned long long a, \
+                                               unsigned long long b, int adds) {                   \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS                                        \
+                   ", 0;\n"                                                                        \
+                   "wgmma.mma_async.sync.aligned.m64" SHAPE "k16.f32." NAME "." NAME               \
+                   " {" KW_NAMES_##COUNT "}, " A ", " B ", p, 1, 1, " TURN_A ", " TURN_B ";\n}"    \
+                   : KW_SUMS_##COUNT(0)                                                            \
+                   : "l"(a), "l"(b), "r"(adds), "n"(int{kTurnA}), "n"(int{kTurnB}));               \
+    }                                                                                              \
   };
 #define KW_TYPE_PRODUCTS(TYPE, NAME)                                           \
   KW_PRODUCTS(TYPE, NAME, 16, "n16", 8, "%8", "%9", "%10", "%11", "%12")       \

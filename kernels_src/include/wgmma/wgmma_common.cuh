@@ -36,14 +36,14 @@ __device__ __forceinline__ void wait_for_products() {
 
 /// Keeps the compiler from touching the accumulators earlier.
 template <int kCount>
-__device__ __forceinline__ void settle(float (&sums)[kCount]) {
+__device__ __forceinline__ void settle(float (&accumulators)[kCount]) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(accumulators[i])::"memory");
 }
 template <int kCount>
-__device__ __forceinline__ void settle(int (&sums)[kCount]) {
+__device__ __forceinline__ void settle(int (&accumulators)[kCount]) {
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(sums[i])::"memory");
+  for (int i = 0; i < kCount; ++i) asm volatile("" : "+r"(accumulators[i])::"memory");
 }
 
 /// The type of operands of which a has the elements A and b has B, of one size.

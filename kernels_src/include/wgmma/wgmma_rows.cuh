@@ -19,24 +19,25 @@ namespace kernwright {
 template <typename In, int N, bool kTurnB>
 struct RowProducts;
 
-#define KW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS)                         \
-  template <>                                                                              \
-  struct Products<TYPE, COLUMNS, false, false> {                                           \
-    __device__ __forceinline__ static void add(float (&sums)[COUNT], unsigned long long a, \
-                                               unsigned long long b, int adds) {           \
-      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS                                \
-                   ", 0;\n"                                                                \
-                   "wgmma.mma_async.sync.aligned.m64" SHAPE "k16.f32." NAME "." NAME       \
-                   " {" KW_NAMES_##COUNT "}, " A ", " B ", p, 1, 1, 0, 0;\n}"              \
-                   : KW_SUMS_##COUNT(0)                                                    \
-                   : "l"(a), "l"(b), "r"(adds));                                           \
-    }                                                                                      \
+#define KW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS)                                 \
+  template <>                                                                                      \
+  struct Products<TYPE, COLUMNS, false, false> {                                                   \
+    __device__ __forceinline__ static void add(float (&accumulators)[COUNT], unsigned long long a, \
+                                               unsigned long long b, int adds) {                   \
+      asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS                                        \
+                   ", 0;\n"                                                                        \
+                   "wgmma.mma_async.sync.aligned.m64" SHAPE "k16.f32." NAME "." NAME               \
+                   " {" KW_NAMES_##COUNT "}, " A ", " B ", p, 1, 1, 0, 0;\n}"                      \
+                   : KW_SUMS_##COUNT(0)                                                            \
+                   : "l"(a), "l"(b), "r"(adds));                                                   \
+    }                                                                                              \
   };
 #define KW_ROW_PRODUCTS(TYPE, NAME, COLUMNS, SHAPE, COUNT, A, B, ADDS, TURN, KIND)           \
   template <>                                                                                \
   struct RowProducts<TYPE, COLUMNS, KIND> {                                                  \
-    __device__ __forceinline__ static void add(float (&sums)[COUNT], const unsigned (&a)[4], \
-                                               unsigned long long b, int adds) {             \
+    __device__ __forceinline__ static void add(float (&accumulators)[COUNT],                 \
+                                               const unsigned (&a)[4], unsigned long long b, \
+                                               int adds) {                                   \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " ADDS                                  \
                    ", 0;\n"                                                                  \
                    "wgmma.mma_async.sync.aligned.m64" SHAPE "k16.f32." NAME "." NAME         \

@@ -26,12 +26,12 @@ class TimedProduct(NamedTuple):
     b: Any  # (inner, columns)
     run: Callable[[], Any]
     dtype: str | None = None  # the result's type; None: the type of a
-    sums: str = "plain"
+    accumulation: str = "plain"
 
     @property
     def key(self) -> tuple[Any, Any, str | None, str]:
         """The arguments of _core._product() and _core._has_product()."""
-        return self.a, self.b, self.dtype, self.sums
+        return self.a, self.b, self.dtype, self.accumulation
 
 
 def _is_short(device: Any, milliseconds: float) -> bool:

@@ -26,11 +26,11 @@ def attended(
     scales: Sequence[Any],
     packed: bool,
     options: _AttentionOptions,
-    fast_sums: bool,
+    fast_accum: bool,
     out: tuple[Any, Any, Any] | None,
 ) -> tuple[Any, Any] | None:
     """The result and its logarithms by products of float8; nothing where operands have to be
-    widened. With `fast_sums` the matrix units sum alone. `out`: as of_attention() makes it."""
+    widened. With `fast_accum` tensor cores accumulate alone. `out`: as of_attention() makes it."""
     biased = options.attn_mask is not None or options.alibi is not None
     if biased or not all(is_float8(x) for x in operands):
         return None
@@ -43,7 +43,7 @@ def attended(
             given[i] = _checked(f"{name}_scale", x, scale, packed)
     scores, values = factors[0] * factors[1], factors[2]
     query, key, value = operands
-    return _float8_attention(query, key, value, options, given, scores, values, fast_sums, out)
+    return _float8_attention(query, key, value, options, given, scores, values, fast_accum, out)
 
 
 def widened(operands: Sequence[Any], scales: Sequence[Any], packed: bool) -> list[Any]:

@@ -161,7 +161,8 @@ def grouped_linear(
 
     - x (rows, k), with group after group, also empty ones; `weights` (groups, n, k), `bias`
       (groups, n), all float16, all bfloat16 or all float32. At most 2048 groups; weights may be
-      views. The result is (rows, n), sums are float32 in a fixed order, rounded once.
+      views. The result is (rows, n); accumulators are float32, added in a fixed order, rounded
+      once.
     - `offsets`, int32 or int64 on the device: (groups + 1,), the first rows and the end, as
       Permuted.offsets; or (groups,), the ends, as torch._grouped_mm takes them. Or `counts`,
       (groups,). The host does not read them, and no row outside of x is touched, whatever their
@@ -209,7 +210,7 @@ def grouped_linear(
         scale_a=scale_a,
         scale_b=scale_b,
         dtype=dtype,
-        fast_sums=bool(use_fast_accum),
+        fast_accum=bool(use_fast_accum),
         out=out,
     )
     return made if out is None else out

@@ -50,10 +50,10 @@ def linear(
     - `tune`: as in matmul(). `out`: takes the result, and is returned; any strides; it shares no
       memory with arguments, except that it may be the `residual`.
 
-    Sums are float32 (float64 for float64), rounded once at the end with up to 64 rows of x. More
-    rows may be rounded once more before bias and activation. The same call gives the same bits.
-    Raises InvalidArgument with the shapes or dtypes that do not fit, ArgumentError for names and
-    for arguments that do not go together.
+    Accumulators are float32 (float64 for float64), rounded once at the end with up to 64 rows of x.
+    More rows may be rounded once more before bias and activation. The same call gives the same
+    bits. Raises InvalidArgument with the shapes or dtypes that do not fit, ArgumentError for names
+    and for arguments that do not go together.
 
     >>> x, w = kw.ones((2, 3)), kw.ones((4, 3))
     >>> kw.nn.linear(x, w, kw.ones(4)).numpy().tolist()

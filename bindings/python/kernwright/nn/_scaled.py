@@ -25,16 +25,16 @@ def scaled_matmul(
 
     - one number each for all of a and all of b, or one for each row of a, (..., m) or (..., m, 1),
       and for each column of b, (n,) or (1, n), in any combination, as quantize_rows() makes them:
-      they multiply the sums;
+      they multiply the accumulators;
     - of blocks, for float8: (..., m, k / 128) as quantize_blocks() makes them, beside (k / 128, n /
-      128), for tiles of 128 by 128 of the weights, both rounded up. They multiply the sums of 128
-      products; these are then added in float32.
+      128), for tiles of 128 by 128 of the weights, both rounded up. They multiply the
+      accumulators of 128 products; these are then added in float32.
 
     `bias` is (n,), float16, bfloat16 or float32; the result float16, bfloat16 or float32, rounded
-    once. Sums of int8 are exact. Sums of float8 are float32; on compute capability 9.0, whose
-    tensor cores keep about 14 bits of them, they are added in float32 after every 128 products,
-    unless `use_fast_accum` leaves them there. Fastest where k is dense in both: b is the transpose
-    of weights (n, k), and rows begin at multiples of 16 bytes; others are copied first.
+    once. Accumulators of int8 are exact. Accumulators of float8 are float32; on compute capability
+    9.0, whose tensor cores keep about 14 bits of them, they are added in float32 after every 128
+    products, unless `use_fast_accum` leaves them there. Fastest where k is dense in both: b is the
+    transpose of weights (n, k), and rows begin at multiples of 16 bytes; others are copied first.
 
     Any float8 below 8.9, and float8 of two types but on 9.0, becomes bfloat16 first: exactly, but
     with blocks after their scales, rounded. The same bits in each run. Raises InvalidArgument and

@@ -47,6 +47,8 @@ def _of_float8(kind: str, x: Any, weights: Any) -> TimedProduct:
         options["block_scales"] = scales, tiles.T
     else:
         a, b = (quantize_rows(y, "float8_e4m3fn")[0] for y in (x, weights))
-        options["fast_sums"] = kind.endswith(".fast")
-    sums = {"blocks": "blocks", "fast": "plain"}.get(kind.partition(".")[2], "promoted")
-    return TimedProduct(a, b.T, functools.partial(_core._gemm, a, b.T, **options), "bfloat16", sums)
+        options["fast_accum"] = kind.endswith(".fast")
+    accumulation = {"blocks": "blocks", "fast": "plain"}.get(kind.partition(".")[2], "promoted")
+    return TimedProduct(
+        a, b.T, functools.partial(_core._gemm, a, b.T, **options), "bfloat16", accumulation
+    )

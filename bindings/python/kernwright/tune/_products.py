@@ -81,10 +81,10 @@ def products(
     Without `shapes`, (rows, columns, inner) each, the list is squares, the layers of language
     models of 1B to 70B parameters for 1 to 8192 rows, and ragged ones; on the simulated device two
     small ones. Weights of layers are (n, k), read as their transposed view; shapes that are given
-    are measured both ways. `dtypes` may name float8_e4m3fn, also with ".fast" (sums of the tensor
-    cores alone) or ".blocks" (scales of blocks), int8 and tf32 besides 16-bit floats and float32;
-    their weights are always (n, k), and their lists shorter. `part` (i, n) takes the i-th of n
-    parts of the list, counted from 1.
+    are measured both ways. `dtypes` may name float8_e4m3fn, also with ".fast" (accumulators of the
+    tensor cores alone) or ".blocks" (scales of blocks), int8 and tf32 besides 16-bit floats and
+    float32; their weights are always (n, k), and their lists shorter. `part` (i, n) takes the i-th
+    of n parts of the list, counted from 1.
 
     The file is written after every shape, for the shape itself and for its bucket: shapes whose
     extents have the same next power of two. It is the one of library(). Without `renew` shapes in

@@ -87,7 +87,7 @@ TEST_CASE("two groups with 128x64 are preferred where all tiles begin at once") 
   CHECK(cost_of(136, 5120, kTwoGroups) > cost_of(136, 5120, kLow));  // 160 tiles, not 120
 }
 
-TEST_CASE("parts, groups and promoted sums have no edges, gated tiles no narrow ones") {
+TEST_CASE("parts, groups and promoted accumulators have no edges, gated tiles no narrow ones") {
   GemmSize size = size_of(4104, 4104);
   CHECK(gemm_edges(size, {kWide}).narrow_columns);
   CHECK_FALSE(gemm_edges(size, {kWide, 2}).narrow_columns);

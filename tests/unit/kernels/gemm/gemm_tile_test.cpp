@@ -7,7 +7,9 @@
 
 using namespace kernwright::kernels;
 
-TEST_CASE("all tiles of the lists are taken, and those of three groups up to 96 sums and one box") {
+TEST_CASE(
+    "all tiles of the lists are taken, and those of three groups up to 96 accumulators and one "
+    "box") {
   for (const bool promotes : {false, true}) {
     for (const bool scales : {false, promotes}) {
       for (const GemmTile& tile : gemm_tiles(promotes, scales)) {
@@ -51,6 +53,6 @@ TEST_CASE("high tiles of a cluster lie beside each other and share a, others b")
   const GemmTile split{128, 64, 7, 2, false, 3, true};
   CHECK(split.cluster_rows() == 128);
   CHECK(split.cluster_columns() == 64);
-  // Of 8 warps a block ends those of 3 at most, and gets their sums from two others.
+  // Of 8 warps a block ends those of 3 at most, and gets their accumulators from two others.
   CHECK(split.received_bytes() == 2 * 3 * 16 * 64 * 4);
 }

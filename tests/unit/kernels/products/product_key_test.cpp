@@ -40,17 +40,17 @@ TEST_CASE("product key: an operand is turned if its rows have no neighbours") {
   const Array a = zeros({3, 5}), b = transposed(zeros({7, 5}));
   ProductKey key = product_key(a, b, ScalarType::float32, true);
   CHECK(product_types(key) == "float16.float16.float32.nt.gated");
-  key.sums = ProductSums::promoted;
+  key.accumulation = ProductAccumulation::promoted;
   CHECK(product_types(key) == "float16.float16.float32.nt.gated.promoted");
   const Array column = transposed(zeros({1, 5}));
   CHECK_FALSE(product_key(column, zeros({1, 7}), ScalarType::float16).a_turned);
 }
 
-TEST_CASE("product key: sums have names") {
+TEST_CASE("product key: ways of accumulation have names") {
   for (const char* name : {"plain", "promoted", "blocks", "tf32"}) {
-    const auto sums = product_sums_from_name(name);
-    REQUIRE(sums);
-    CHECK(std::string(product_sums_name(*sums)) == name);
+    const auto accumulation = product_accumulation_from_name(name);
+    REQUIRE(accumulation);
+    CHECK(std::string(product_accumulation_name(*accumulation)) == name);
   }
-  CHECK_FALSE(product_sums_from_name("Plain"));
+  CHECK_FALSE(product_accumulation_from_name("Plain"));
 }
