@@ -53,8 +53,11 @@ def test_inputs_are_drawn_from_properties():
     for name in ("most", "least", "most_integer"):
         with pytest.raises(kw.ArgumentError, match=f"{name}= is an int"):
             kw.Inputs(n="size", **{name: "9"})
-        with pytest.raises(kw.InvalidArgument, match=f"{name}= is between"):
-            kw.Inputs(n="size", **{name: -1})
+        for wrong in (-1, 1 << 63):
+            with pytest.raises(kw.InvalidArgument, match=f"{name}= is between"):
+                kw.Inputs(n="size", **{name: wrong})
+    drawn = kw.Inputs(x="int64[4096]", most_integer=1 << 40)(1, 0)[0]
+    assert 1 << 39 < abs(drawn).max() <= 1 << 40
     with pytest.raises(kw.InvalidArgument, match="'N', which is none of"):
         kw.Inputs(n="size", most={"N": 5})
 

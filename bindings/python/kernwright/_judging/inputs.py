@@ -196,7 +196,7 @@ class Inputs:
     ) -> None:
         self._values = [self._known(word) for word in values] or [_normal]
         self._least = _limit("least", least)
-        self._most_integer = _limit("most_integer", most_integer)
+        self._most_integer = _limit("most_integer", most_integer, bits=63)
         self._arguments = [(name, *self._parsed(name, spec)) for name, spec in arguments.items()]
         sizes = [name for name, kind, _ in self._arguments if kind == "size"]
         self._most = _size_limits(most, sizes)
@@ -311,13 +311,13 @@ class Inputs:
         return f"Inputs({', '.join(name for name, _, _ in self._arguments)})"
 
 
-def _limit(name: str, value: Any) -> int:
+def _limit(name: str, value: Any, bits: int = 31) -> int:
     try:
         number = operator.index(value)
     except TypeError:
         raise ArgumentError(f"{name}= is an int, got {value!r}") from None
-    if not 0 <= number < 1 << 31:
-        raise InvalidArgument(f"{name}= is between 0 and 2**31 - 1, got {number}")
+    if not 0 <= number < 1 << bits:
+        raise InvalidArgument(f"{name}= is between 0 and 2**{bits} - 1, got {number}")
     return number
 
 
