@@ -59,6 +59,7 @@ template <typename T, int V>
 __device__ __forceinline__ void load_if(bool is_there, const Pack<T, V>* from, Pack<T, V>& pack) {
   constexpr int kBytes = sizeof(pack);
   static_assert(kBytes >= 2, "bytes have no registers of their own");
+  static_assert(kBytes <= 16, "an instruction loads no more");
   unsigned word[kBytes < 4 ? 1 : kBytes / 4] = {};
   memcpy(word, &pack, kBytes);
   const auto at = __cvta_generic_to_global(from);
@@ -85,6 +86,7 @@ __device__ __forceinline__ void load_if(bool is_there, const Pack<T, V>* from, P
   memcpy(&pack, word, kBytes);
 }
 
+/// Loads a thread's packs of a row. Slots past the row stay as they are.
 template <int V, int Items, int Width, typename T>
 __device__ __forceinline__ void load_raw(Pack<T, V> (&raw)[Items], const T* row, int lane,
                                          int packs) {
