@@ -73,6 +73,49 @@ def test_names_of_the_array_library_are_those_of_its_modules():
             assert names == public, module
 
 
+def listed_names(path):
+    """The names in `__all__` of a module, by its text."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
+
+
+# Names that modules of the package list for each other, and types of what public functions return.
+NOT_OF_THE_PACKAGE = {
+    "_array.composed.masked": {"reduced"},
+    "_array.composed.weighted_quantiles": {"weighted", "weights_of"},
+    "_files.gguf": {"split_mxfp4"},
+    "_fuse.fused": {"Fused"},
+    "_fuse.reduction": {"CReduction", "ReductionKernel"},
+    "_fuse.scan": {"DtypeScan", "Scan"},
+    "_support.sizes": {"size_in_bytes"},
+}
+
+
+def test_each_name_that_a_module_lists_is_one_of_the_package():
+    folder = pathlib.Path(kw.__file__).parent
+    tables = {**kw._TOPICS, **{home: names.split() for home, names in kw._RARE.items()}}
+    left_out = {}
+    for path in sorted(folder.glob("_*/**/*.py")):
+        module = ".".join(path.relative_to(folder).with_suffix("").parts)
+        # A package lists names of its modules; the rules of gradients are found by their names.
+        if path.name == "__init__.py" or module.startswith("_grad.table."):
+            continue
+        if names := listed_names(path) - {*tables.get(module, ())}:
+            left_out[module] = names
+    assert left_out == NOT_OF_THE_PACKAGE, "_TOPICS of __init__.py lacks these"
+
+
+def test_each_public_module_is_listed():
+    folder = pathlib.Path(kw.__file__).parent
+    files = {path.stem for path in folder.glob("[a-z]*.py")}
+    packages = {path.parent.name for path in folder.glob("[a-z]*/__init__.py")}
+    # errors is imported at once; the others need more than NumPy, or are programs.
+    apart = {"cli", "einops", "errors", "serve", "torch"}
+    assert files | packages == {*kw._MODULES} | apart, "_MODULES of __init__.py"
+
+
 def stub_names(text):
     """The names that a stub declares or imports for others."""
     for node in ast.parse(text).body:
