@@ -37,7 +37,6 @@ class Rows : public RowStates {
   void set_plan(std::span<const std::int32_t> active, std::span<const std::int32_t> counts,
                 std::size_t padded, std::span<const std::int32_t> follows = {});
 
-  std::size_t changed_words() const noexcept { return words_.size(); }
   /// Queues all changes.
   void flush();
   /// Forgets changes that were not sent, and what the device knows of the plan: after a failure.

@@ -104,14 +104,6 @@ WorkerPool::Lease WorkerPool::lease(const WaitLimits& limits) {
   return {*this, std::move(worker)};
 }
 
-void WorkerPool::warm_up(unsigned count) {
-  std::vector<Lease> leases;
-  for (unsigned i = 0; i < std::min(count, state_->size); ++i) {
-    leases.push_back(lease());
-    leases.back()->start();
-  }
-}
-
 unsigned WorkerPool::size() const noexcept { return state_->size; }
 
 int WorkerPool::starts() const {

@@ -43,9 +43,6 @@ class WorkerPool {
   /// use. Throws Timeout, Cancelled or Interrupted as `limits` say.
   Lease lease(const WaitLimits& limits = {});
 
-  /// Starts `count` processes (at most the pool's size) before they are needed.
-  void warm_up(unsigned count);
-
   unsigned size() const noexcept;
   /// Processes started so far by the workers without a lease.
   int starts() const;

@@ -14,27 +14,26 @@ namespace {
 struct TypeRow {
   ScalarType type;
   DLDataTypeCode code;
-  const char* typestr;  ///< null where NumPy has no spelling
 };
 
 constexpr std::array<TypeRow, kScalarTypeCount> kTypes{{
-    {ScalarType::boolean, kDLBool, "|b1"},
-    {ScalarType::int8, kDLInt, "|i1"},
-    {ScalarType::int16, kDLInt, "<i2"},
-    {ScalarType::int32, kDLInt, "<i4"},
-    {ScalarType::int64, kDLInt, "<i8"},
-    {ScalarType::uint8, kDLUInt, "|u1"},
-    {ScalarType::uint16, kDLUInt, "<u2"},
-    {ScalarType::uint32, kDLUInt, "<u4"},
-    {ScalarType::uint64, kDLUInt, "<u8"},
-    {ScalarType::float16, kDLFloat, "<f2"},
-    {ScalarType::bfloat16, kDLBfloat, nullptr},
-    {ScalarType::float32, kDLFloat, "<f4"},
-    {ScalarType::float64, kDLFloat, "<f8"},
-    {ScalarType::float8_e4m3fn, kDLFloat8_e4m3fn, nullptr},
-    {ScalarType::float8_e5m2, kDLFloat8_e5m2, nullptr},
-    {ScalarType::complex64, kDLComplex, "<c8"},
-    {ScalarType::complex128, kDLComplex, "<c16"},
+    {ScalarType::boolean, kDLBool},
+    {ScalarType::int8, kDLInt},
+    {ScalarType::int16, kDLInt},
+    {ScalarType::int32, kDLInt},
+    {ScalarType::int64, kDLInt},
+    {ScalarType::uint8, kDLUInt},
+    {ScalarType::uint16, kDLUInt},
+    {ScalarType::uint32, kDLUInt},
+    {ScalarType::uint64, kDLUInt},
+    {ScalarType::float16, kDLFloat},
+    {ScalarType::bfloat16, kDLBfloat},
+    {ScalarType::float32, kDLFloat},
+    {ScalarType::float64, kDLFloat},
+    {ScalarType::float8_e4m3fn, kDLFloat8_e4m3fn},
+    {ScalarType::float8_e5m2, kDLFloat8_e5m2},
+    {ScalarType::complex64, kDLComplex},
+    {ScalarType::complex128, kDLComplex},
 }};
 
 const TypeRow& type_row(ScalarType type) noexcept {
@@ -55,12 +54,12 @@ struct Exported {
   static void destroy(Managed* tensor) { delete static_cast<Exported*>(tensor->manager_ctx); }
 };
 
-void require_exportable(const Array& array, const char* what) {
+void require_exportable(const Array& array) {
   if (!array.device().is_simulated()) return;
   throw InvalidArgument(
-      format("{} cannot be given to another library ({}): memory of the simulated device is no GPU "
-             "memory; copy it with numpy() instead",
-             array.identify(), what));
+      format("{} cannot be given to another library (DLPack): memory of the simulated device is no "
+             "GPU memory; copy it with numpy() instead",
+             array.identify()));
 }
 
 Shape strides_in_elements(const Array& array) {
@@ -80,7 +79,7 @@ Shape strides_in_elements(const Array& array) {
 
 template <typename Managed>
 Exported<Managed>* make_exported(const Array& array, DLPackReceiver receiver) {
-  if (receiver == DLPackReceiver::anybody) require_exportable(array, "DLPack");
+  if (receiver == DLPackReceiver::anybody) require_exportable(array);
   auto exported = std::make_unique<Exported<Managed>>();
   exported->array = array;
   exported->shape = array.shape();
@@ -170,23 +169,6 @@ Array import_tensor(Managed* managed, bool read_only) {
   return array;
 }
 
-ScalarType parse_scalar_type(const std::string& typestr) {
-  for (const TypeRow& row : kTypes) {
-    if (row.typestr == nullptr) continue;
-    // For one byte the order of bytes has no meaning: "<b1" and "|b1" are the same.
-    const bool one_byte = scalar_size(row.type) == 1;
-    if (typestr == row.typestr ||
-        (one_byte && typestr.size() == 3 && (typestr[0] == '<' || typestr[0] == '=') &&
-         typestr.substr(1) == std::string(row.typestr).substr(1))) {
-      return row.type;
-    }
-  }
-  throw InvalidArgument(
-      format("typestr '{}' of __cuda_array_interface__: arrays have no such "
-             "dtype (little-endian numbers and bool are known)",
-             typestr));
-}
-
 }  // namespace
 
 std::optional<ScalarType> scalar_from_dlpack(DLDataType dtype) noexcept {
@@ -228,46 +210,6 @@ Array from_dlpack(DLManagedTensorVersioned* tensor) {
                                  tensor->version.major, tensor->version.minor, kDLPackMajor));
   }
   return import_tensor(tensor, (tensor->flags & kDLPackReadOnly) != 0);
-}
-
-CudaArrayInterface to_cuda_array_interface(const Array& array) {
-  require_exportable(array, "__cuda_array_interface__");
-  const TypeRow& row = type_row(array.type());
-  if (row.typestr == nullptr) {
-    throw InvalidArgument(
-        format("{} has no __cuda_array_interface__, because NumPy cannot spell "
-               "{}: use DLPack",
-               array.identify(), scalar_name(array.type())));
-  }
-  CudaArrayInterface interface {
-    array.shape(), row.typestr, array.size() == 0 ? 0 : array.address(), array.read_only(),
-        std::nullopt, std::nullopt
-  };
-  if (!array.is_contiguous()) interface.strides = array.strides();
-  return interface;
-}
-
-Array from_cuda_array_interface(const CudaArrayInterface& interface, std::shared_ptr<void> owner) {
-  const ScalarType type = parse_scalar_type(interface.typestr);
-  const bool is_empty = element_count(interface.shape) == 0;
-  Device& device = is_empty ? Runtime::get().current_device() : address_device(interface.data);
-  Shape strides =
-      interface.strides.value_or(contiguous_strides(interface.shape, scalar_size(type)));
-  return Array::adopt(device, interface.data, interface.shape, std::move(strides), type,
-                      std::move(owner), interface.read_only);
-}
-
-Device& address_device(CUdeviceptr address) {
-  Device& any = Runtime::get().device("cuda");
-  const ContextGuard guard(any);
-  int ordinal = -1;
-  const CUresult result =
-      any.driver().cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
-  if (result == CUDA_ERROR_INVALID_VALUE) {
-    throw InvalidArgument(format("address {:#x} is in no GPU's memory", address));
-  }
-  any.check(result, "cuPointerGetAttribute", format("address {:#x}", address));
-  return Runtime::get().device(format("cuda:{}", ordinal));
 }
 
 }  // namespace kernwright

@@ -126,24 +126,6 @@ std::string Sha256Digest::to_hex() const {
   return text;
 }
 
-std::optional<Sha256Digest> Sha256Digest::from_hex(std::string_view text) noexcept {
-  Sha256Digest digest;
-  if (text.size() != 2 * digest.bytes.size()) return std::nullopt;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    int value = 0;
-    if (c >= '0' && c <= '9') {
-      value = c - '0';
-    } else if (c >= 'a' && c <= 'f') {
-      value = c - 'a' + 10;
-    } else {
-      return std::nullopt;
-    }
-    digest.bytes[i / 2] = digest.bytes[i / 2] << 4 | static_cast<std::byte>(value);
-  }
-  return digest;
-}
-
 Sha256::Sha256() noexcept : state_(kInitial), compress_(compress_portable) {
 #if defined(__x86_64__)
   if (is_accelerated()) compress_ = compress_x86;

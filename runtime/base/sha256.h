@@ -6,7 +6,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,7 +19,6 @@ struct Sha256Digest {
 
   /// 64 lower-case hexadecimal digits.
   std::string to_hex() const;
-  static std::optional<Sha256Digest> from_hex(std::string_view text) noexcept;
   auto operator<=>(const Sha256Digest&) const = default;
 };
 

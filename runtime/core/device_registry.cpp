@@ -36,6 +36,13 @@ std::optional<unsigned> parse_hex(std::string_view text) {
   return value;
 }
 
+/// A parsed device name: "auto", "cuda", "cuda:N", "sim" or "sim:N".
+struct DeviceSelector {
+  enum class Kind { automatic, cuda, sim };
+  Kind kind = Kind::automatic;
+  int index = -1;  ///< -1: the first one
+};
+
 std::optional<DeviceSelector> try_parse(std::string_view text) {
   if (text.empty() || text == "auto") return DeviceSelector{};
   const std::size_t colon = text.find(':');
@@ -72,12 +79,6 @@ std::optional<PciAddress> parse_pci_address(std::string_view text) {
   const auto function = parse_hex(text.substr(dot + 1));
   if (!domain || !bus || !slot || !function) return std::nullopt;
   return PciAddress{*domain, *bus, *slot, *function};
-}
-
-DeviceSelector parse_device_selector(std::string_view text) {
-  if (const auto request = try_parse(text)) return *request;
-  throw DeviceNotFound(
-      format("'{}' names no device: use auto, cuda, cuda:N, sim or sim:N", printable(text)));
 }
 
 DeviceRegistry::DeviceRegistry(Options options) : options_(std::move(options)) {

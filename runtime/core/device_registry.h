@@ -15,13 +15,6 @@ namespace kernwright {
 
 class Device;
 
-/// A parsed device name: "auto", "cuda", "cuda:N", "sim" or "sim:N".
-struct DeviceSelector {
-  enum class Kind { automatic, cuda, sim };
-  Kind kind = Kind::automatic;
-  int index = -1;  ///< -1: the first one
-};
-
 /// A place on the PCI bus: "0000:65:00.0", with any number of digits of the domain or without it.
 struct PciAddress {
   unsigned domain = 0, bus = 0, slot = 0, function = 0;
@@ -30,9 +23,6 @@ struct PciAddress {
 
 /// Nothing for what is no such address.
 std::optional<PciAddress> parse_pci_address(std::string_view text);
-
-/// Reads a device name. Throws DeviceNotFound with the allowed names for anything else.
-DeviceSelector parse_device_selector(std::string_view text);
 
 /// The devices of one real driver and of one simulated driver, made lazily and kept. Thread-safe.
 class DeviceRegistry {
@@ -62,7 +52,6 @@ class DeviceRegistry {
 
   /// Why there is no GPU; empty when there is one.
   const std::string& cuda_unavailable_reason() const noexcept { return options_.cuda_reason; }
-  bool has_driver() const noexcept { return options_.cuda != nullptr; }
 
   /// Puts a new device into the place of `old`, whose context was reset. For Device::reset().
   Device& replace(Device& old);

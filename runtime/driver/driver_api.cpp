@@ -48,8 +48,6 @@ constexpr char kNames[] =
 
 }  // namespace
 
-DriverApi unsupported_driver_api() noexcept { return DriverApi{}; }
-
 std::span<const DriverEnumerator> driver_enumerators() {
   static const auto* const rows = [] {
     auto* const made = new std::vector<DriverEnumerator>;

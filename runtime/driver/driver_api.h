@@ -42,10 +42,6 @@ struct DriverRow {
   DriverNeed need;
 };
 
-/// A table whose every slot returns CUDA_ERROR_NOT_SUPPORTED: where simulated devices and test
-/// doubles start from.
-DriverApi unsupported_driver_api() noexcept;
-
 /// One enumerator of driver_enums.def, for messages and for tables of attributes.
 struct DriverEnumerator {
   const char* type;  ///< "CUresult"

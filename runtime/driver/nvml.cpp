@@ -9,7 +9,6 @@ namespace kernwright {
 namespace {
 
 constexpr nvmlReturn_t kSuccess = 0;
-constexpr int kClockSm = 1;  // NVML_CLOCK_SM
 
 // nvmlClocksEventReason...
 constexpr unsigned long long kSwPowerCap = 0x4;
@@ -32,7 +31,6 @@ NvmlApi load_functions(const SharedLibrary& library) {
   find(library, api.nvmlDeviceGetHandleByPciBusId_v2, "nvmlDeviceGetHandleByPciBusId_v2");
   find(library, api.nvmlDeviceGetTotalEnergyConsumption, "nvmlDeviceGetTotalEnergyConsumption");
   find(library, api.nvmlDeviceGetPowerUsage, "nvmlDeviceGetPowerUsage");
-  find(library, api.nvmlDeviceGetClockInfo, "nvmlDeviceGetClockInfo");
   find(library, api.nvmlDeviceGetCurrentClocksEventReasons,
        "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons");
   return api;
@@ -95,12 +93,6 @@ std::optional<double> Nvml::power_watts(nvmlDevice_t device) const {
   unsigned int milliwatts = 0;
   if (api_.nvmlDeviceGetPowerUsage(device, &milliwatts) != kSuccess) return {};
   return milliwatts / 1000.0;
-}
-
-std::optional<double> Nvml::sm_clock_mhz(nvmlDevice_t device) const {
-  unsigned int mhz = 0;
-  if (api_.nvmlDeviceGetClockInfo(device, kClockSm, &mhz) != kSuccess) return {};
-  return mhz;
 }
 
 std::optional<ClockReasons> Nvml::clock_reasons(nvmlDevice_t device) const {

@@ -36,8 +36,6 @@ struct NvmlApi {
                                                       unsigned long long* millijoules) = NvmlStub{};
   nvmlReturn_t (*nvmlDeviceGetPowerUsage)(nvmlDevice_t device,
                                           unsigned int* milliwatts) = NvmlStub{};
-  nvmlReturn_t (*nvmlDeviceGetClockInfo)(nvmlDevice_t device, int clock,
-                                         unsigned int* mhz) = NvmlStub{};
   /// nvmlDeviceGetCurrentClocksThrottleReasons in drivers before 535.
   nvmlReturn_t (*nvmlDeviceGetCurrentClocksEventReasons)(nvmlDevice_t device,
                                                          unsigned long long* reasons) = NvmlStub{};
@@ -64,7 +62,6 @@ class Nvml {
   // Nothing where the GPU does not tell.
   std::optional<double> energy_joules(nvmlDevice_t device) const;  ///< since the driver was loaded
   std::optional<double> power_watts(nvmlDevice_t device) const;
-  std::optional<double> sm_clock_mhz(nvmlDevice_t device) const;
   std::optional<ClockReasons> clock_reasons(nvmlDevice_t device) const;
 
  private:

@@ -91,21 +91,6 @@ const char* state_name(TaskState state) noexcept {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-bool may_follow(TaskState from, TaskState to) noexcept {
-  switch (from) {
-    case TaskState::pending:
-      return to == TaskState::queued || to == TaskState::refused;
-    case TaskState::queued:
-      return to == TaskState::admitted || to == TaskState::cancelled || to == TaskState::failed;
-    case TaskState::admitted:
-      return to == TaskState::running || to == TaskState::cancelled || to == TaskState::failed;
-    case TaskState::running:
-      return to == TaskState::done || to == TaskState::failed || to == TaskState::cancelled;
-    default:
-      return false;
-  }
-}
-
 Task::Task(std::uint64_t id, TaskSpec spec, std::shared_ptr<Work> work, Time submitted)
     : id_(id),
       spec_(take_without_links(spec)),

@@ -63,8 +63,6 @@ enum class TaskState : std::uint8_t {
 };
 const char* state_name(TaskState state) noexcept;
 constexpr bool is_over(TaskState state) noexcept { return state >= TaskState::done; }
-/// Whether a task may go from one to the other.
-bool may_follow(TaskState from, TaskState to) noexcept;
 
 struct StateChange {
   TaskState state = TaskState::pending;

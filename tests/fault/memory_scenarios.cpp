@@ -151,13 +151,9 @@ void use_arrays(Device& device) {
 }
 
 void use_foreign_memory(Device& device) {
-  const auto owner = std::make_shared<Array>(Array::empty(device, {16}, ScalarType::int16));
-  CudaArrayInterface interface;
-  interface.shape = {16};
-  interface.typestr = "<i2";
-  interface.data = owner->address();
-  const Array array = from_cuda_array_interface(interface, owner);
-  require(array.address() == owner->address() && array.size() == 16, "adopted memory");
+  const Array owner = Array::empty(device, {16}, ScalarType::int16);
+  const Array array = from_dlpack(to_dlpack_versioned(owner));
+  require(array.address() == owner.address() && array.size() == 16, "adopted memory");
 }
 
 void run_out(Device& device) {

@@ -51,6 +51,11 @@ constexpr Word wgmma_shape(std::string_view text, unsigned n, unsigned power) {
 #undef KW_WIDTHS
 #undef KW_INTEGER_WIDTHS
 
+struct NamedSet {
+  std::string_view name;
+  std::span<const Word> words;
+};
+
 constexpr std::array kSets{
 #define KW_SET(name, ...) NamedSet{#name, kSet_##name},
 #include "sim/ptx/named_sets.inc"
@@ -136,8 +141,6 @@ std::span<const Word> named_set(std::string_view name) noexcept {
   }
   return {};
 }
-
-std::span<const NamedSet> named_sets() noexcept { return kSets; }
 
 Word literal_word(std::string_view text) {
   if (const Type found = type_from_name(text); found != Type::none) {

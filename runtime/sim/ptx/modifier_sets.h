@@ -52,13 +52,6 @@ struct Word {
 /// The words of the named set, empty when there is no such set. Thread-safe.
 std::span<const Word> named_set(std::string_view name) noexcept;
 
-/// The set's members as they appear on the documentation page are the words' texts.
-struct NamedSet {
-  std::string_view name;
-  std::span<const Word> words;
-};
-std::span<const NamedSet> named_sets() noexcept;
-
 /// The meaning of a word spelled out in a pattern: flags, types, shapes, roundings. Throws
 /// std::logic_error for a word forbidden in the table.
 Word literal_word(std::string_view text);

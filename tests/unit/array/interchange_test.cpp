@@ -1,4 +1,4 @@
-// DLPack and __cuda_array_interface__: export, import, and refusals.
+// DLPack: export, import, and refusals.
 #include "array/interchange.h"
 
 #include "base/errors.h"
@@ -200,68 +200,4 @@ TEST_CASE("dlpack: strides that are no whole elements cannot be exported") {
   CHECK(contains(message_of<InvalidArgument>([&] { adopt({1}, 0); }), "multiples of 4 bytes"));
   const Array odd = adopt({0}, 2);
   CHECK(contains(message_of<InvalidArgument>([&] { to_dlpack(odd); }), "copy the array"));
-}
-
-TEST_CASE("cuda array interface: fields of contiguous, strided and empty arrays") {
-  const Array array = make(gpu(), {2, 3});
-  const CudaArrayInterface plain = to_cuda_array_interface(array);
-  CHECK(plain.shape == Shape{2, 3});
-  CHECK(plain.typestr == "<i4");
-  CHECK(plain.data == array.address());
-  CHECK_FALSE(plain.read_only);
-  CHECK_FALSE(plain.strides.has_value());
-  CHECK(to_cuda_array_interface(array.transpose()).strides == Shape{4, 12});
-  CHECK(to_cuda_array_interface(array.slice(0, 0, 0, 1)).data == 0);
-  CHECK_THROWS_AS(to_cuda_array_interface(make(simulated(), {2})), InvalidArgument);
-  CHECK(contains(message_of<InvalidArgument>([&] {
-                   to_cuda_array_interface(Array::empty(gpu(), {2}, ScalarType::bfloat16));
-                 }),
-                 "bfloat16: use DLPack"));
-}
-
-TEST_CASE("cuda array interface: comes back with the same memory, type and device") {
-  for (int i = 0; i < kScalarTypeCount; ++i) {
-    const auto type = static_cast<ScalarType>(i);
-    if (type == ScalarType::bfloat16 || type == ScalarType::float8_e4m3fn ||
-        type == ScalarType::float8_e5m2) {
-      continue;
-    }
-    const Array array = Array::empty(gpu(), {3, 4}, type).transpose();
-    auto owner = std::make_shared<int>(0);
-    const Array back = from_cuda_array_interface(to_cuda_array_interface(array), owner);
-    CHECK(back.type() == type);
-    CHECK(back.address() == array.address());
-    CHECK(back.strides() == array.strides());
-    CHECK(&back.device() == &gpu());
-    CHECK(owner.use_count() == 2);
-  }
-  CHECK(from_cuda_array_interface({{0}, "<u1", 0, false, {}, {}}, nullptr).type() ==
-        ScalarType::uint8);
-}
-
-TEST_CASE("cuda array interface: memory that may not be written stays so") {
-  const Array array = make(gpu(), {2});
-  for (const bool read_only : {false, true}) {
-    CudaArrayInterface fields = to_cuda_array_interface(array);
-    fields.read_only = read_only;
-    const Array back = from_cuda_array_interface(fields, nullptr);
-    CHECK(back.read_only() == read_only);
-    CHECK(to_cuda_array_interface(back).read_only == read_only);
-  }
-}
-
-TEST_CASE("cuda array interface: unknown types and foreign addresses are refused") {
-  const Array array = make(gpu(), {2});
-  CudaArrayInterface fields = to_cuda_array_interface(array);
-  for (const char* typestr : {"", ">i4", "<V2", "<U4", "<i3", "i4", "<f16"}) {
-    fields.typestr = typestr;
-    CHECK_THROWS_AS(from_cuda_array_interface(fields, nullptr), InvalidArgument);
-  }
-  fields = to_cuda_array_interface(array);
-  fields.data = 0x10;
-  CHECK(contains(message_of<InvalidArgument>([&] { from_cuda_array_interface(fields, nullptr); }),
-                 "0x10 is in no GPU's memory"));
-  fields = to_cuda_array_interface(array);
-  fields.strides = Shape{4, 4};
-  CHECK_THROWS_AS(from_cuda_array_interface(fields, nullptr), InvalidArgument);
 }

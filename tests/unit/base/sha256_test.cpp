@@ -54,15 +54,3 @@ TEST_CASE("sha256: a digest does not end the sequence") {
   CHECK(hasher.digest() == sha256("a"));
   CHECK(hasher.update("bc").digest() == sha256("abc"));
 }
-
-TEST_CASE("sha256: digests are read back from their text") {
-  const Sha256Digest digest = sha256("abc");
-  CHECK(Sha256Digest::from_hex(digest.to_hex()) == digest);
-  CHECK_FALSE(Sha256Digest::from_hex("").has_value());
-  CHECK_FALSE(Sha256Digest::from_hex(digest.to_hex() + "0").has_value());
-  std::string odd = digest.to_hex();
-  odd[5] = 'G';
-  CHECK_FALSE(Sha256Digest::from_hex(odd).has_value());
-  odd[5] = 'A';
-  CHECK_FALSE(Sha256Digest::from_hex(odd).has_value());
-}

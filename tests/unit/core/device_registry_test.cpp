@@ -32,20 +32,21 @@ DeviceRegistry::Options options(std::string wanted, bool cuda, const char* reaso
 }  // namespace
 
 TEST_CASE("device names: what is accepted and what is refused") {
-  using Kind = DeviceSelector::Kind;
-  CHECK(parse_device_selector("auto").kind == Kind::automatic);
-  CHECK(parse_device_selector("").kind == Kind::automatic);
-  CHECK(parse_device_selector("cuda").kind == Kind::cuda);
-  CHECK(parse_device_selector("cuda").index == -1);
-  CHECK(parse_device_selector("cuda:3").index == 3);
-  CHECK(parse_device_selector("sim").kind == Kind::sim);
-  CHECK(parse_device_selector("sim:0").index == 0);
+  FakeDriver::get().reset();
+  DeviceRegistry registry(options("auto", true));
+  for (const char* first : {"", "auto", "cuda", "cuda:0"}) {
+    CAPTURE(first);
+    CHECK(registry.by_name(first).label() == "cuda:0");
+  }
+  CHECK(registry.by_name("cuda:1").label() == "cuda:1");
+  CHECK(registry.by_name("sim").label() == "sim:0");
+  CHECK(registry.by_name("sim:0").label() == "sim:0");
   for (const char* wrong : {"gpu", "cuda:", "cuda:-1", "cuda:1x", "cuda:99999999999", "sim: 1",
                             "CUDA", "cuda:0:1", "simulated", "auto:1"}) {
     CAPTURE(wrong);
-    CHECK_THROWS_AS(parse_device_selector(wrong), DeviceNotFound);
+    const std::string text = message_of<DeviceNotFound>([&] { registry.by_name(wrong); });
+    CHECK(contains(text, "'" + std::string(wrong) + "' names no device"));
   }
-  CHECK(contains(message_of<DeviceNotFound>([] { parse_device_selector("gpu"); }), "'gpu'"));
 }
 
 TEST_CASE("registry: auto takes the first GPU, and the simulated device is there as well") {

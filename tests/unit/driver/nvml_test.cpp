@@ -22,7 +22,6 @@ TEST_CASE("nvml: what the library lacks is not told, and nothing is called throu
   CHECK_THROWS_AS(nvml.device("0000:01:00.0"), DeviceNotFound);
   CHECK_FALSE(nvml.energy_joules(nullptr).has_value());
   CHECK_FALSE(nvml.power_watts(nullptr).has_value());
-  CHECK_FALSE(nvml.sm_clock_mhz(nullptr).has_value());
   CHECK_FALSE(nvml.clock_reasons(nullptr).has_value());
   CHECK_THROWS_AS(Nvml(NvmlApi{}), Error);
 }
@@ -37,10 +36,6 @@ TEST_CASE("nvml: units and reasons") {
     *mw = 345'600;
     return 0;
   };
-  api.nvmlDeviceGetClockInfo = [](nvmlDevice_t, int clock, unsigned* mhz) {
-    *mhz = clock == 1 ? 1755 : 0;
-    return 0;
-  };
   api.nvmlDeviceGetCurrentClocksEventReasons = [](nvmlDevice_t, unsigned long long* reasons) {
     *reasons = 0x4 | 0x40 | 0x1;
     return 0;
@@ -48,7 +43,6 @@ TEST_CASE("nvml: units and reasons") {
   const Nvml nvml(api);
   CHECK(*nvml.energy_joules(nullptr) == doctest::Approx(12.345));
   CHECK(*nvml.power_watts(nullptr) == doctest::Approx(345.6));
-  CHECK(*nvml.sm_clock_mhz(nullptr) == 1755);
   const ClockReasons reasons = *nvml.clock_reasons(nullptr);
   CHECK(reasons.power_cap);
   CHECK(reasons.thermal);

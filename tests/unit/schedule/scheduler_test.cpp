@@ -48,6 +48,23 @@ struct Steps {
   std::vector<std::string> order;
 };
 
+/// Whether a task may go from one state to the other.
+bool may_follow(TaskState from, TaskState to) {
+  using enum TaskState;
+  switch (from) {
+    case pending:
+      return to == queued || to == refused;
+    case queued:
+      return to == admitted || to == cancelled || to == failed;
+    case admitted:
+      return to == running || to == cancelled || to == failed;
+    case running:
+      return to == done || to == failed || to == cancelled;
+    default:
+      return false;
+  }
+}
+
 std::vector<TaskState> states_of(const Steps& steps, const TaskPointer& task) {
   std::vector<TaskState> states;
   for (const StateChange& change : steps.scheduler->history(task)) states.push_back(change.state);

@@ -27,23 +27,6 @@ TEST_CASE("task: wrong specifications name the values") {
   TaskSpec{.qos = Qos::burstable, .memory = {{4, 8}}, .share = {{0.25, 1}}}.check();
 }
 
-TEST_CASE("task: the states that follow each other") {
-  using enum TaskState;
-  constexpr TaskState kStates[] = {pending, queued, admitted,  running,
-                                   done,    failed, cancelled, refused};
-  int allowed = 0;
-  for (const TaskState from : kStates) {
-    for (const TaskState to : kStates) {
-      allowed += may_follow(from, to) ? 1 : 0;
-      if (is_over(from)) CHECK_FALSE(may_follow(from, to));
-      CHECK_FALSE(may_follow(from, from));
-    }
-  }
-  CHECK(allowed == 11);
-  CHECK(may_follow(pending, refused));
-  CHECK_FALSE(may_follow(queued, running));
-}
-
 TEST_CASE("task: names of classes") {
   for (const Qos qos : kAllClasses) CHECK(qos_named(qos_name(qos)) == qos);
   const auto text = message_of<InvalidArgument>([] { qos_named("gold"); });

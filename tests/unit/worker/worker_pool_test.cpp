@@ -44,19 +44,6 @@ TEST_CASE("worker pool: a thread waits for a free one within its limits") {
   CHECK_THROWS_AS(WorkerPool(0, test_program()), InvalidArgument);
 }
 
-TEST_CASE("worker pool: processes that are started before, and gone with the pool") {
-  std::vector<pid_t> processes;
-  {
-    WorkerPool pool(2, test_program());
-    pool.warm_up(5);
-    CHECK(pool.starts() == 2);
-    const auto first = pool.lease(), second = pool.lease();
-    processes = {first->process_id(), second->process_id()};
-    CHECK(processes[0] != processes[1]);
-  }
-  for (const pid_t process : processes) CHECK(is_gone(process));
-}
-
 TEST_CASE("worker pool: a process without work is ended, and comes back with the next task") {
   WorkerPool pool(2, test_program(), std::chrono::milliseconds(300));
   const auto ping = [&] {

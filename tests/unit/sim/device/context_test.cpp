@@ -24,7 +24,7 @@ std::vector<void*> slots_of(const DriverApi& api) {
 }  // namespace
 
 TEST_CASE("sim device: every slot that the driver table requires is filled or says so") {
-  const std::vector<void*> unsupported = slots_of(unsupported_driver_api());
+  const std::vector<void*> unsupported = slots_of(DriverApi{});
   const std::vector<void*> own = slots_of(driver_api());
   std::vector<std::string> missing;
   std::size_t index = 0;
