@@ -9,6 +9,7 @@ from pathlib import Path
 from kernel_instances.arrays import ARRAYS
 from kernel_instances.attention import ATTENTION
 from kernel_instances.conv import CONV
+from kernel_instances.copies import COPIES, INDICES
 from kernel_instances.draws import DRAWS
 from kernel_instances.experts import EXPERT_INSTANCES
 from kernel_instances.few_rows import FEW_ROWS
@@ -24,15 +25,13 @@ from kernel_instances.products import (
 )
 from kernel_instances.recurrent import RECURRENT
 from kernel_instances.spatial import SPATIAL
-from kernel_instances.tables import ACTIVATIONS, GGUF_BLOCKS
+from kernel_instances.tables import ACTIVATIONS, GGUF_BLOCKS, HALF_ACTIVATIONS
 from kernel_instances.tokens import TOKENS
 
 ROOT = Path(__file__).resolve().parents[2]
 TYPES = ["Bool", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"]
 TYPES += ["Float16", "BFloat16", "Float32", "Float64", "Float8E4M3", "Float8E5M2"]
 TYPES += ["Complex64", "Complex128"]
-INDICES = ["unsigned int", "unsigned long long"]
-UNITS = ["unsigned char", "unsigned short", "unsigned int", "unsigned long long", "Unit16"]
 ROWS = re.compile(r"^KW_OPERATION\(\w+, (\w+), (\d), (\w+), \w+, \w+, (\w+),", re.MULTILINE)
 
 
@@ -99,11 +98,6 @@ MMA_PRODUCTS = [
 MATRICES = ["Float32", "Float64", "Complex64", "Complex128"]
 # The instances by source text, named as in the library's C++.
 INSTANCES = {
-    "copy.cu": [
-        f"strided_copy<{unit}, {index}, {units}>"
-        for unit in UNITS
-        for index, units in zip(INDICES, (4, 8), strict=True)
-    ],
     "cast.cu": [
         f"cast<{to}, {dtype}, {packs}, {index}>"
         for index, packs in zip(INDICES, ("1, 2", "2, 4"), strict=True)
@@ -196,16 +190,6 @@ INSTANCES = {
         *(f"schur<{dtype}, {v}>" for dtype in MATRICES for v in ("true", "false")),
         *(f"schur_vectors<{dtype}>" for dtype in MATRICES),
     ],
-    "copy_lines.cu": [f"copy_lines<{unit}, 4>" for unit in UNITS[:4]],
-    "tiled_transpose.cu": [
-        f"tiled_transpose<{unit}, {tile}, {pack}>"
-        for unit, (tile, *packs) in zip(
-            UNITS,
-            ((128, 8, 4, 2, 1), (64, 4, 2, 1), (64, 4, 2, 1), (32, 2, 1), (32, 1)),
-            strict=True,
-        )
-        for pack in packs
-    ],
     "sequence.cu": [
         *(f"sequence<{dtype}, Int64>" for dtype in TYPES if "Int" in dtype),
         *(
@@ -231,7 +215,11 @@ INSTANCES = {
     "activations.cu": [
         f"activate{way}<{op}, {pack}, {k}, unsigned int>"
         for way in ("", "_backward")
-        for op, pack, k in [*((op, "Float32, 4", 1) for op in ACTIVATIONS), *PACKS]
+        for op, pack, k in [
+            *((op, "Float32, 4", 1) for op in ACTIVATIONS),
+            *((op, "BFloat16, 8", 2) for op in HALF_ACTIVATIONS),
+            *PACKS,
+        ]
     ],
     "gates.cu": [
         f"gate_{way}<{op}, {pack}, {k}, {index}>"
@@ -312,6 +300,7 @@ INSTANCES = {
         *(f"plain_attention<{dim}, {dim}>" for dim in (64, 128, 256)),
     ],
     **CONV,
+    **COPIES,
     **RECURRENT,
     **SPATIAL,
     **TOKENS,

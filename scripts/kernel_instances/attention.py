@@ -1,5 +1,9 @@
 """Instances of attention kernels with many queries for the compile gate, by source text."""
 
+from __future__ import annotations
+
+from kernel_instances.tables import tiles
+
 # Type; elements of a head, elements of a value, keys, stages of keys, stages of values, warpgroups,
 # query slots, what calls have at times (`Uses`); options of the scores.
 HOPPER = [
@@ -20,6 +24,15 @@ HOPPER = [
     ("BFloat16", "128, 128, 128, 2, 3, 2, 1, 276", "kBiased"),
     ("Float16", "96, 128, 128, 2, 3, 1, 1, 384", "kBiased"),
     ("BFloat16", "128, 128, 128, 2, 2, 2, 3, 66", "kPlain"),
+]
+# Each tile of the planner is here, too: its keys, stages of keys and warpgroups.
+_LISTED = [tile.split(", ") for _, tile, _ in HOPPER]
+HOPPER += [
+    ("BFloat16", f"64, 64, {keys}, {stages}, {stages}, {groups}, 1, 0", "kPlain")
+    for keys, stages, groups in (
+        tile.split(", ") for tile in tiles("attention/hopper_attention.cpp", "kHopperTiles")
+    )
+    if [keys, stages, groups] not in [[tile[2], tile[3], tile[5]] for tile in _LISTED]
 ]
 # Types of queries, keys and values, whether accumulators are kept; a tile as above; options of the
 # scores.

@@ -1,5 +1,9 @@
 """Instances of products by wgmma, and of the kernels before and after them."""
 
+from __future__ import annotations
+
+from kernel_instances.tables import further, tiles
+
 # For gemm.cu: types; the tile; the operands' layout; how the result is written; the epilogue.
 PRODUCTS = [
     ("BFloat16, BFloat16", "128, 256, 4, 2, false, 2", "false, false", "kByCopies",
@@ -51,6 +55,11 @@ PRODUCTS = [
     ("Float16, Float32", "64, 96, 8, 1, false, 2", "true, true", "kByCopies",
      "Epilogue<Same, NoBias, false>"),
 ]  # fmt: skip
+# Each tile of the planner is here, too, in the plainest instance.
+PRODUCTS += [
+    ("BFloat16, BFloat16", tile, "false, false", "kByCopies", "Epilogue<Same, NoBias, false>")
+    for tile in further(tiles("gemm/gemm_tile.cpp", "kGemmTiles", "kSplitKTiles"), PRODUCTS)
+]
 # The same for promoted_gemm.cu; then whether blocks have scales.
 PROMOTED = [
     ("Float8E4M3, BFloat16", "256, 128, 3, 2, false, 2", "true", "kByCopies",
@@ -78,6 +87,11 @@ PROMOTED = [
     ("Float8E4M3, BFloat16", "128, 128, 5, 2, false, 2", "false", "kByCopies",
      "GatedEpilogue<Silu, NoBias>"),
 ]  # fmt: skip
+PROMOTED += [
+    ("Float8E4M3, BFloat16", tile, scales, "kByCopies", "Epilogue<Same, NoBias, false>")
+    for array, scales in (("kPromotedTiles", "false"), ("kSplitKBlockTiles", "true"))
+    for tile in further(tiles("gemm/gemm_tile.cpp", array), PROMOTED)
+]
 SCALED_MMA_PRODUCTS = [
     f"mma_gemm<Int8, {out}, Tile<128, 128, 64, 64, 4>, Layout<false, false>, {ending}>"
     for out, ending in (

@@ -176,19 +176,20 @@ __device__ __forceinline__ void fill_numbered(
       const unsigned all[2] = {~0u, ~0u};
       AccumulatorRows<Out>::template store<kWave, kStagedAccumulators, 0, kBegin / 2>(
           shared_address(staged) + swizzled(lane % 16, lane / 16), by, all);
-      return;
-    }
-    Accumulator staged_accumulators[Finish::kGated ? 2 * kStagedAccumulators : kStagedAccumulators];
+    } else {
+      Accumulator
+          staged_accumulators[Finish::kGated ? 2 * kStagedAccumulators : kStagedAccumulators];
 #pragma unroll
-    for (int i = 0; i < kStagedAccumulators; ++i) {
-      staged_accumulators[i] = accumulators[kWave][kBegin / 2 + i];
-      if (Finish::kGated)
-        staged_accumulators[kStagedAccumulators + i] =
-            accumulators[kWave][kBegin / 2 + kPairedBy<TileType, Finish> + i];
+      for (int i = 0; i < kStagedAccumulators; ++i) {
+        staged_accumulators[i] = accumulators[kWave][kBegin / 2 + i];
+        if (Finish::kGated)
+          staged_accumulators[kStagedAccumulators + i] =
+              accumulators[kWave][kBegin / 2 + kPairedBy<TileType, Finish> + i];
+      }
+      settle(staged_accumulators);
+      fill_staged<Out, Finish, Finish::kGated ? kStagedAccumulators : 0>(
+          staged_accumulators, staged, to, scales, kWave, kBegin / 8, column, lane);
     }
-    settle(staged_accumulators);
-    fill_staged<Out, Finish, Finish::kGated ? kStagedAccumulators : 0>(
-        staged_accumulators, staged, to, scales, kWave, kBegin / 8, column, lane);
   } else if constexpr (kNumber + 1 < All::kCount) {
     fill_numbered<TileType, Out, Finish, kStays, kNumber + 1>(accumulators, number, staged, to,
                                                               scales, column, lane);
