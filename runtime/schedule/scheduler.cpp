@@ -95,8 +95,16 @@ bool Scheduler::has_threads() const noexcept { return core_->options.background;
 bool Scheduler::close(std::optional<std::chrono::nanoseconds> timeout) {
   core_->shut();
   if (!core_->drain(timeout)) return false;
+  // These end after the locks below.
+  std::vector<Stream> streams;
+  std::shared_ptr<void> apart;
+  std::unique_ptr<YieldOrders> orders;
+  const std::lock_guard reaping(core_->reaping_);  // no thread asks about the ends of tasks
   const SchedulerCore::Lock lock(core_->mutex_);
-  core_->apart_.reset();
+  if (!may_call_driver() || !core_->live_.empty()) return true;
+  for (auto& lane : core_->lanes_) streams.push_back(std::exchange(lane.stream, Stream()));
+  apart = std::move(core_->apart_);
+  orders = std::move(core_->orders_);
   return true;
 }
 bool Scheduler::is_closed() const { return core_->is_closed(); }

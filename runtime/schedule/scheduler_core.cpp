@@ -30,12 +30,16 @@ SchedulerOptions checked(SchedulerOptions options) {
   if (options.clock == nullptr) options.clock = std::make_shared<SteadyClock>();
   for (std::size_t& most : options.most_running) most = std::max<std::size_t>(most, 1);
   if (!options.background) options.pace.hold = Time(0);  // the order depends on no clock
+  // What they have must go with close(); options stay.
+  options.make_stream = nullptr;
+  options.reserved = nullptr;
   return options;
 }
 
 /// Without a number of bytes: from the account of the device. Else the number is set apart there,
 /// unless it was reserved before.
 Budget make_budget(Device& device, const SchedulerOptions& options, std::shared_ptr<void>& apart) {
+  apart = options.reserved;
   const std::uint32_t share = share_amount(options.share);
   if (options.memory == 0) return Budget::from_account(memory_account(device), share);
   if (options.reserved == nullptr) {
@@ -62,16 +66,16 @@ void drop_accounts(std::map<std::string, std::shared_ptr<Tenant>, std::less<>>& 
 
 SchedulerState::SchedulerState(Device& target, SchedulerOptions given)
     : device(target),
-      options(checked(std::move(given))),
+      options(checked(given)),
       policy(options.policy),
       clock(options.clock),
-      budget_(make_budget(device, options, apart_)),
+      budget_(make_budget(device, given, apart_)),
       waiting_(*policy),
       pacer_(options.pace) {
   const auto make_stream = [&](Qos qos) {
     const int priority = priority_of(device, kPriorities[ordinal(qos)]);
-    return options.make_stream ? options.make_stream(device, priority)
-                               : Stream::create(device, priority);
+    return given.make_stream ? given.make_stream(device, priority)
+                             : Stream::create(device, priority);
   };
   for (const Qos qos : kAllClasses) {
     for (std::size_t i = 0; i < kClassLanes[ordinal(qos)]; ++i) {

@@ -142,3 +142,25 @@ def test_a_partition_of_the_whole_device_can_be_made_again_after_its_memory(whol
         part.close()
         del part, x
         gc.collect()
+
+
+@pytest.mark.parametrize("yields", [False, True])
+def test_a_closed_scheduler_keeps_no_partition(whole, yields):
+    device = whole.device
+    least = device.partition_rules.minimum
+    free = device.partition_rules.free
+    (part,) = device.partitions([least])
+    inside = Scheduler(part, yields=yields)
+    small = whole.partition(least, memory=1000)
+    assert places(inside) and places(small)
+    assert device.partition_rules.free < free
+    for scheduler in (inside, small):
+        scheduler.close()
+        scheduler.close()  # changes nothing
+    del part
+    gc.collect()
+    assert device.partition_rules.free == free
+    assert whole.stats()["memory"]["reserved"] == 0
+    assert small.sms >= least and small.tasks()[0]["state"] == "done"
+    with pytest.raises(InvalidArgument, match="closed"):
+        inside.submit(kw.ones, 3)

@@ -78,18 +78,15 @@ TEST_CASE("scheduler threads: waits end at their timeout") {
 
 TEST_CASE("scheduler threads: the last handle may go inside a task") {
   const testing::Recorded recorded;
-  const auto token = std::make_shared<int>(0);
-  auto scheduler = std::make_shared<Scheduler>(
-      recorded.device,
-      SchedulerOptions{.memory = 1000, .make_stream = [token](Device& device, int priority) {
-                         return Stream::create(device, priority);
-                       }});
+  const std::shared_ptr<Policy> policy = make_default_policy();  // the streams end before it
+  auto scheduler = std::make_shared<Scheduler>(recorded.device,
+                                               SchedulerOptions{.memory = 1000, .policy = policy});
   scheduler->submit({.qos = Qos::best_effort}, make_work([held = scheduler](const Stream&) mutable {
                       while (held.use_count() > 1) std::this_thread::sleep_for(1ms);
                       held.reset();
                     }));
   scheduler.reset();
-  while (token.use_count() > 1) std::this_thread::sleep_for(1ms);  // all its threads are gone
+  while (policy.use_count() > 1) std::this_thread::sleep_for(1ms);  // all its threads are gone
 }
 
 TEST_CASE("scheduler threads: what happens while a foreign policy chooses is not missed") {
