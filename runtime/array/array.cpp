@@ -113,9 +113,9 @@ Array Array::adopt(Device& device, CUdeviceptr address, Shape shape, Shape strid
 
 void Array::refuse_empty() {
   throw InvalidArgument(
-      "an array without memory: it was never made, or a scheduler keeps its content (keep()), "
-      "which "
-      "tasks of its model have on the device");
+      "an array without memory: a scheduler keeps its content for a model (keep()), on or off the "
+      "device; use the array in a task of that model (submit(..., model=)) or in a block "
+      "`with kept:`. An array that was never made has no memory, either");
 }
 
 bool Array::try_release() noexcept {
@@ -138,6 +138,7 @@ std::size_t Array::nbytes() const noexcept {
 Array Array::parked() const {
   Array result = outline();
   result.device_ = nullptr;
+  result.read_only_ = false;  // a write is refused as a read is: there is no device
   return result;
 }
 

@@ -196,6 +196,38 @@ def test_the_end_of_a_block_without_a_beginning_changes_nothing(stepped):
         assert float(x.sum().numpy()) == 4
 
 
+def add_one(x):
+    x += 1
+
+
+def put_one(x):
+    x[0] = 1
+
+
+def put_array(x):
+    x[...] = np.ones(4, "f4")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [add_one, put_one, put_array, lambda x: x.fill(1), lambda x: kw.exp(kw.ones(4), out=x)],
+    ids=["+=", "an element", "all", "fill", "out"],
+)
+@pytest.mark.parametrize("is_evicted", [False, True])
+def test_a_write_to_a_kept_array_says_what_to_do(stepped, write, is_evicted):
+    x = kw.ones(4)
+    kept = stepped.keep(x, model="m")
+    if is_evicted:
+        assert kept.evict() == x.nbytes
+    with pytest.raises(
+        InvalidArgument, match=r"a scheduler keeps its content .* in a task of that"
+    ):
+        write(x)
+    with kept:
+        np.testing.assert_array_equal(x.numpy(), np.ones(4))
+        write(x)
+
+
 def test_an_array_that_left_the_device_is_shown(stepped):
     net = kw.nn.Linear(2, 2)
     kept = stepped.keep(net, model="m")
