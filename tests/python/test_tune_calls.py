@@ -205,3 +205,22 @@ def test_a_callable_with_several_texts_is_not_refused_by_some():
 
     of = Space(BLOCK=list(range(1, 65)), VEC=[1])
     session(other, of=of, constants={"w": np.ones(4, np.float32)}, verify=None)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [
+        (-1, r"cluster: -1; a cluster has at least 1 block along each axis"),
+        (0, r"cluster: 0; a cluster has at least 1 block"),
+        ((2, -3), r"cluster: -3; a cluster has at least 1 block"),
+        ("VEC - 9", r"cluster: 'VEC - 9' gives -\d; a cluster has at least 1 block"),
+        (lambda values: 0, r"cluster: 0; a cluster has at least 1 block"),
+        (True, r"cluster is a number, an expression, .* got bool: cluster=True"),
+        (1.5, r"cluster is a number, an expression, .* got float: cluster=1.5"),
+        ((1, 1, 1, 1), r"cluster has 4 extents"),
+        ("banana", r"banana"),
+    ],
+)
+def test_a_wrong_cluster_is_told_when_the_session_is_made(cluster, words):
+    with pytest.raises((kw.InvalidArgument, kw.ArgumentError, kw.NameNotFound), match=words):
+        session(cluster=cluster)

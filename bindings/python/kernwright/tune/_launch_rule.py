@@ -23,7 +23,10 @@ class LaunchRule:
     values, lists of up to three of them, or callables of one dict of all these values."""
 
     def __init__(self, grid: Any, block: Any, shared_bytes: Any = 0) -> None:
-        self._specs = {"grid": grid, "block": block, "shared_bytes": shared_bytes or 0}
+        self._take({"grid": grid, "block": block, "shared_bytes": shared_bytes or 0})
+
+    def _take(self, specs: dict[str, Any]) -> None:
+        self._specs = specs
         self._expressions: dict[str, Expression] = {}
         for what, spec in self._specs.items():
             self._check(what, spec)
@@ -38,7 +41,7 @@ class LaunchRule:
             elif isinstance(part, bool) or not (hasattr(part, "__index__") or callable(part)):
                 raise ArgumentError(
                     f"{what} is a number, an expression, a tuple of these or a callable, got "
-                    f"{type(part).__name__}"
+                    f"{type(part).__name__}: {what}={spec!r:.80}"
                 )
 
     @property
@@ -80,6 +83,32 @@ class LaunchRule:
         if isinstance(value, (bool, str)) or not hasattr(value, "__index__"):
             raise InvalidArgument(f"{what}: {part!r} gives {value!r}, but must give a whole number")
         return int(value.__index__())
+
+
+class ClusterRule(LaunchRule):
+    """Blocks of a cluster along each axis, given as a grid is. Numbers are checked at once."""
+
+    def __init__(self, cluster: Any) -> None:
+        self._take({"cluster": cluster})
+
+    def _check(self, what: str, spec: Any) -> None:
+        super()._check(what, spec)
+        for part in _parts(spec):
+            if hasattr(part, "__index__"):
+                self._number(what, part, {})
+
+    def extents(self, values: Mapping[str, Value]) -> tuple[int, ...]:
+        return self._evaluate("cluster", self._specs["cluster"], values)
+
+    def _number(self, what: str, part: Any, values: Mapping[str, Value]) -> int:
+        extent = super()._number(what, part, values)
+        if not 1 <= extent < 2**32:
+            given = f" gives {extent}" if isinstance(part, str) or callable(part) else ""
+            raise InvalidArgument(
+                f"cluster: {part!r}{given}; a cluster has at least 1 block along each axis, and "
+                "cluster=None is no cluster"
+            )
+        return extent
 
 
 _PLACE = re.compile(r"(\w+)(?:\.(size)|\.shape\[(-?\d+)\])?")

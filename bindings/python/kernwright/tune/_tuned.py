@@ -22,7 +22,7 @@ from kernwright.errors import (
 )
 from kernwright.tune._config import Config, Value, mapping
 from kernwright.tune._expression import Expression
-from kernwright.tune._launch_rule import LaunchRule, ProblemReader
+from kernwright.tune._launch_rule import ClusterRule, LaunchRule, ProblemReader
 from kernwright.tune._store import PARTS, Match, Row, Store, as_store, kernel_key, source_hash
 
 _NEAR = tuple(part for part in PARTS if part != "source")
@@ -75,7 +75,7 @@ class BoundRule(LaunchRule):
 
     def __init__(self, grid: Any, block: Any, shared_bytes: Any = 0, cluster: Any = None) -> None:
         super().__init__(grid, block, shared_bytes)
-        self._cluster = None if cluster is None else LaunchRule(cluster, 1)
+        self._cluster = None if cluster is None else ClusterRule(cluster)
 
     @property
     def names(self) -> set[str]:
@@ -93,7 +93,7 @@ class BoundRule(LaunchRule):
             raise LaunchConfigError(f"a block of {threads} threads, {most} at most for this kernel")
         if self._cluster is None:
             return chosen[grid, block, None, shared_bytes]
-        cluster = self._cluster(values)[0]
+        cluster = self._cluster.extents(values)
         config = _core.LaunchConfig(grid, block, shared_bytes=shared_bytes, cluster=cluster)
         return functools.partial(chosen.launch, config)
 

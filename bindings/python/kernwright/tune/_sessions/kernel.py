@@ -14,7 +14,7 @@ from kernwright._jit.kernels import Module, Program, kernel
 from kernwright._jit.options import make_options
 from kernwright.errors import ArgumentError, Error, InvalidArgument
 from kernwright.tune._config import Config, Value
-from kernwright.tune._launch_rule import LaunchRule
+from kernwright.tune._launch_rule import ClusterRule, LaunchRule
 from kernwright.tune._sessions.signature import is_fixed
 from kernwright.tune._sessions.text_check import (
     KernelText,
@@ -150,7 +150,7 @@ class TunedSource:
     def warn_of_unused(self, cluster: Any) -> None:
         """Parameters without a mention in the text and in the launch."""
         if self._kernel is not None:
-            rules = [self.rule, *([] if cluster is None else [LaunchRule(cluster, 1)])]
+            rules = [self.rule, *([] if cluster is None else [ClusterRule(cluster)])]
             warn_of_unused(self._kernel, self._space.parameters, rules)
 
 
@@ -165,7 +165,7 @@ class Planner:
         cluster: Any,
     ) -> None:
         self._source, self._space, self._problem = source, space, problem
-        self._cluster = None if cluster is None else LaunchRule(cluster, 1)
+        self._cluster = None if cluster is None else ClusterRule(cluster)
 
     def has_one_signature(self) -> bool:
         return self._source.has_one_signature(self._space)
@@ -181,7 +181,7 @@ class Planner:
                 raise InvalidArgument(f"{what} is {tuple(extents)} for {config!r}")
         if not 0 <= shared_bytes < 2**32:
             raise InvalidArgument(f"shared_bytes is {shared_bytes} for {config!r}")
-        cluster = None if self._cluster is None else self._cluster(self.values(config))[0]
+        cluster = None if self._cluster is None else self._cluster.extents(self.values(config))
         program, name = self._source.program(config)
         return program, name, list(grid), list(block), shared_bytes, cluster
 
