@@ -74,7 +74,7 @@ Array unpack_weights(const PackedWeights& weights, std::int64_t first, std::int6
 struct PackedLinearCall {
   Array x;  ///< (..., k): float16 or bfloat16; float32 by way of numbers
   PackedWeights weights;
-  ProductEpilogue epilogue{};     ///< as LinearCall has it; a gate beside a norm, without `out`
+  ProductEpilogue epilogue{};     ///< as LinearCall has it
   SkinnyPlan plan{};              ///< zeros are chosen
   std::optional<Array> out{};     ///< as LinearCall has it
   std::optional<RowNorm> norm{};  ///< as LinearCall has it

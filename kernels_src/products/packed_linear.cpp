@@ -57,7 +57,8 @@ std::optional<Array> packed_target(const PackedLinearCall& call, const Shape& sh
                                    const Stream& on) {
   const ResultForm form{"linear", call.x.device(), shape, call.x.type()};
   std::optional<Array> target = direct_target(call.out, form, on);
-  require_apart(call.out, form, {{"x", &call.x}});
+  require_apart(call.out, form,
+                {{"x", &call.x}, {"norm", call.norm ? &call.norm->weight : nullptr}});
   require_apart(call.out, form, call.epilogue);
   for (const auto& part : call.weights.parts) {
     require_apart(call.out, form, {{"weight", pointer_or_null(part)}});
@@ -89,26 +90,30 @@ Array packed_linear(const PackedLinearCall& call, const Stream& stream) {
   const Stream on = stream ? stream : Stream::legacy(call.x.device());
   std::int64_t rows = 1;
   for (std::size_t d = 0; d + 1 < shape.size(); ++d) rows *= shape[d];
-  std::optional<Array> target = packed_target(call, shape, on);
   const bool gated = call.epilogue.gate.has_value();
+  Shape result_shape = shape;
+  if (gated) result_shape.back() /= 2;
+  std::optional<Array> target = packed_target(call, result_shape, on);
   if (rows * w.n == 0) {
-    if (gated) shape.back() /= 2;
-    return call.out ? *call.out : Array::empty(call.x.device(), shape, type, on);
+    return call.out ? *call.out : Array::empty(call.x.device(), result_shape, type, on);
   }
   const ProductPlan plan = plan_product(call.x.device(), packed_request(call, rows));
   const auto* const packed = std::get_if<PackedPlan>(&plan);
   const bool norms = packed != nullptr && applies_packed_norm(call, rows, packed->kernel);
-  if ((call.norm && !norms) || (gated && !applies_packed_gate(call, packed->kernel))) {
+  if ((call.norm && !norms) || (gated && !(norms && applies_packed_gate(call, packed->kernel)))) {
     PackedLinearCall plain = call;
     const ProductEpilogue rest = take_gate(plain.epilogue);
-    if (!norms) plain.x = std::exchange(plain.norm, std::nullopt)->normalised(call.x, on);
-    return run_rest(packed_linear(plain, stream), rest, {}, stream);
+    if (gated) plain.out.reset();  // the gate halves the product
+    if (call.norm && !norms) {
+      plain.x = std::exchange(plain.norm, std::nullopt)->normalised(call.x, on);
+    }
+    const Array made = run_rest(packed_linear(plain, stream), rest, {}, on);
+    return gated ? deliver(call.out, made, on) : made;
   }
   if (packed == nullptr) return packed_by_numbers(call, shape, on);
-  if (target) target = target->reshape({rows, w.n});
-  if (gated) shape.back() /= 2;
+  if (target) target = target->reshape({rows, result_shape.back()});
   const Array result = packed_product(call, rows, packed->kernel, target, on);
-  return deliver(call.out, result.reshape(std::move(shape)), on);
+  return deliver(call.out, result.reshape(std::move(result_shape)), on);
 }
 
 }  // namespace kernwright::kernels

@@ -413,3 +413,52 @@ def test_wrong_calls(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["nf4", "gptq 128"])
+@pytest.mark.parametrize(("m", "dtype"), [(1, "bfloat16"), (3, "float16"), (80, "float32")])
+@pytest.mark.parametrize("normed", [False, True])
+def test_a_gate_writes_half_of_the_columns_to_out(name, m, dtype, normed):
+    rng = np.random.default_rng(m)
+    n, k = 64, 256
+    packed, numbers = made(name, n, k)
+    x, bias = ((rng.normal(size=size) / 16).astype(TYPES[dtype]) for size in ((m, k), n))
+    weight = (1 + rng.normal(size=k) / 8).astype(TYPES[dtype])
+    given = x.astype(np.float64)
+    options = {}
+    if normed:
+        scale = 1 / np.sqrt((given**2).mean(-1, keepdims=True) + 1e-6)
+        given = given * scale * weight.astype(np.float64)
+        options = {"norm": kw.asarray(weight), "eps": 1e-6}
+    sums = given @ numbers.T.astype(np.float64) + bias.astype(np.float64)
+    gate, up = sums[:, : n // 2], sums[:, n // 2 :]
+    expected = gate / (1 + np.exp(-gate)) * up
+
+    def run(out, x=x):
+        return kw._core._packed_linear(
+            kw.asarray(x), packed._spec, packed._arrays, kw.asarray(bias), None, "", [],
+            out=out, gate="silu", **options,
+        )  # fmt: skip
+
+    wide = kw.zeros((m, n), dtype)
+    for out in (kw.zeros((m, n // 2), dtype), wide[:, ::2]):
+        run(out)
+        error = np.linalg.norm(out.numpy().astype(np.float64) - expected)
+        assert error <= 4 * LIMIT[dtype] * np.linalg.norm(expected)
+    assert not wide[:, 1::2].numpy().any()
+    same(run(None), out.numpy())
+    with pytest.raises(InvalidArgument, match=rf"out.*\({m}, {n // 2}\)"):
+        run(kw.zeros((m, n), dtype))
+
+
+def test_an_out_of_a_gate_lies_apart():
+    packed, _ = made("q4_k", 64, 256)
+    x, norm = kw.ones((1, 256), "bfloat16"), kw.ones(256, "bfloat16")
+    for out in (x[:, :32], norm[None, :32]):
+        with pytest.raises(InvalidArgument, match="shares memory"):
+            kw._core._packed_linear(
+                x, packed._spec, packed._arrays, None, None, "", [], out=out, norm=norm,
+                eps=1e-6, gate="silu",
+            )  # fmt: skip
+    with pytest.raises(ArgumentError, match=r"gate='silu' goes with .* not with a PackedWeight"):
+        linear(x, packed, gate="silu")

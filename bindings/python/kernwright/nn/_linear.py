@@ -116,6 +116,11 @@ def _gated(
     x: Any, weight: Any, bias: Any, gate: str, precision: str | None, out: Array | None
 ) -> Array:
     product_activation("gate", gate)
+    if isinstance(weight, PackedWeight):
+        raise ArgumentError(
+            f"gate={gate!r} goes with a weight in an array, not with a PackedWeight: call linear() "
+            "without a gate, and kw.nn.swiglu() or another gate for the result"
+        )
     if not isinstance(x, Array) or not isinstance(weight, Array):
         what = ", ".join(type(value).__name__ for value in (x, weight))
         raise ArgumentError(f"a gated layer takes arrays of kernwright, not {what}")
