@@ -129,7 +129,7 @@ def test_random_fills_are_cut_and_have_the_same_numbers():
             launches.append(task.stats["launches"])
     np.testing.assert_array_equal(*results)
     if kw.current_device().is_simulated:  # a GPU fills them in less than a window
-        assert launches[0] == 1 and launches[1] > 16  # rounds of that grid
+        assert launches[0] == 1 and 1 < launches[1] <= 17  # one or more rounds each, by their time
 
 
 def test_captured_steps_of_best_effort_get_their_arguments(blocks):
