@@ -17,6 +17,7 @@
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 namespace kernwright::testing {
@@ -152,7 +153,15 @@ void use_arrays(Device& device) {
 
 void use_foreign_memory(Device& device) {
   const Array owner = Array::empty(device, {16}, ScalarType::int16);
-  const Array array = from_dlpack(to_dlpack_versioned(owner));
+  DLManagedTensorVersioned* const tensor = to_dlpack_versioned(owner);
+  std::optional<Array> taken;
+  try {
+    taken = from_dlpack(tensor);
+  } catch (...) {
+    tensor->deleter(tensor);  // it is still the caller's
+    throw;
+  }
+  const Array& array = *taken;
   require(array.address() == owner.address() && array.size() == 16, "adopted memory");
 }
 
