@@ -179,7 +179,7 @@ std::int64_t choose_decode_splits(const Device& device, const PreparedAttention&
   const std::int64_t most = std::min({kMostContextSplits, steps, 4 * processors / blocks + 1});
   std::int64_t best = 1;
   double least = std::numeric_limits<double>::infinity();
-  // Of splits with equal shares the fewest take the least time.
+  // Where several numbers of splits give equal shares, the smallest number takes the least time.
   for (std::int64_t splits = 1; splits <= most;) {
     const double time = decode_time(device, made, block, blocks, steps, splits);
     if (time < least) {

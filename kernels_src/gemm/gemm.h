@@ -50,7 +50,7 @@ struct Gemm {
   /// as a's, float32 of float8, int32 of int8.
   std::optional<ScalarType> type{};
   bool tf32 = false;        ///< float32 operands are rounded to 11 bits of mantissa
-  bool fast_accum = false;  ///< of float8 all accumulators are the tensor cores' own, with 14 bits
+  bool fast_accum = false;  ///< float8 products stay in the tensor cores' accumulators of 14 bits
   /// The first kernel to take, with its tile; the next one in the order above follows where it
   /// cannot. A gate without fuses_gate() comes behind the product that the plan is for. Products in
   /// products/ have plans of tables, see plan_gemm().

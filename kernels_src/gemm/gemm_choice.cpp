@@ -140,7 +140,7 @@ double tensor_core_rate(const GemmSize& size, const GemmChoice& choice, double w
     rate *= kRateWithoutCluster;
   }
   if (!size.promotes) return rate;
-  // Of 256x128 with scales of blocks all TMA tiles of the result are staged.
+  // A tile of 256x128 with block scales stages all TMA tiles of its result.
   if (tile.rows == 256) return !size.block_scales ? rate : tile.cluster > 1 ? 0.98 : 0.96;
   if (size.block_scales) return rate * (columns >= 256 ? 0.95 : columns >= 192 ? 1 : 0.95);
   return rate * (columns >= 192 ? 0.95 : 0.9);

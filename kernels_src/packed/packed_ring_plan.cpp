@@ -86,7 +86,7 @@ std::int64_t packed_ring_shared(const PackedWeights& w, std::int64_t m, const Sk
     const std::int64_t x_bytes = is_packed_whole(w) ? packed_digit_bytes(w) : 0;
     return table + plan.warps * (stages + accumulators) + x_bytes;
   }
-  // As TileStages and TileAccumulators in packed_tiles.cuh.
+  // TileStages and TileAccumulators in packed_tiles.cuh take these bytes.
   const std::int64_t columns = 8 * plan.columns, accumulators = 2 * columns * 20 * 4;
   const std::int64_t kept = plan.splits > 1 ? 2 * 4 * columns * 16 * 4 : 0;
   const std::int64_t unit_bytes = stages + columns * packed_offset_bytes(w);

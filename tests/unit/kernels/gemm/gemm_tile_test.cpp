@@ -53,6 +53,6 @@ TEST_CASE("high tiles of a cluster lie beside each other and share a, others b")
   const GemmTile split{128, 64, 7, 2, false, 3, true};
   CHECK(split.cluster_rows() == 128);
   CHECK(split.cluster_columns() == 64);
-  // Of 8 warps a block ends those of 3 at most, and gets their accumulators from two others.
+  // A block ends the tiles of at most 3 of 8 warps, whose accumulators come from two other blocks.
   CHECK(split.received_bytes() == 2 * 3 * 16 * 64 * 4);
 }
