@@ -38,9 +38,12 @@ bool DraftPolicy::wants(const Bucket& plain, double accepted) {
 void DraftPolicy::measure(const Bucket& bucket, double seconds) {
   Costs& costs = costs_[{bucket.rows, bucket.rows, bucket.features, 0}];
   Cost& cost = bucket.drafts > 0 ? costs.drafted : costs.plain;
-  // The first launch of a graph takes longer.
+  // The first launch of a graph takes longer. A busy host makes steps longer, never shorter, so the
+  // least time of the other trials counts.
   if (++cost.steps <= 2) {
     cost.seconds = seconds;
+  } else if (cost.steps <= kTrials) {
+    cost.seconds = std::min(cost.seconds, seconds);
   } else {  // a host that was busy elsewhere says little about the step
     cost.seconds += kNewTime * (std::min(seconds, 2 * cost.seconds) - cost.seconds);
   }

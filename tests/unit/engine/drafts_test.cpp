@@ -42,6 +42,29 @@ TEST_CASE("drafts: steps that pay are nearly all drafted, and come back after a 
   CHECK(relative_time(policy, 20000, 1.5, 3) < 0.5);
 }
 
+TEST_CASE("drafts: a host that is busy during some of the first steps decides nothing") {
+  for (int busy = 0; busy < 7; ++busy) {  // which of the steps 2 to 4 of each way take longer
+    const auto slowdown = [&](int step) {
+      return step == 0 || (step < 4 && (busy >> (step - 1) & 1) != 0) ? 10 : 1;
+    };
+    for (const bool drafts_pay : {false, true}) {
+      DraftPolicy policy({.tokens = 7});
+      int drafted = 0, plain = 0;
+      const double accepted = drafts_pay ? 3 : 0;
+      for (int i = 0; i < 8; ++i) {
+        const bool drafts = policy.wants(kPlain, accepted);
+        int& step = drafts ? drafted : plain;
+        // Trials of the way that is better are disturbed, so that it seems to be the worse one.
+        const double factor = drafts == drafts_pay ? slowdown(step) : step == 0 ? 10 : 1;
+        policy.measure(drafts ? kDrafted : kPlain, factor * (drafts ? 2e-3 : 1e-3));
+        ++step;
+      }
+      CHECK(drafted == 4);
+      CHECK(policy.wants(kPlain, accepted) == drafts_pay);
+    }
+  }
+}
+
 TEST_CASE("drafts: each size is measured for itself, and with always none is") {
   DraftPolicy policy({.tokens = 7});
   relative_time(policy, 100, 9, 0);
