@@ -86,13 +86,6 @@ CompileResult compile_in(Worker& worker, const CompilerPlaces& places, const std
   return read_result(in);
 }
 
-ObjectCode compile_in(Worker& worker, const std::string& nvrtc_path, const CompileRequest& request,
-                      const WaitLimits& limits) {
-  CompilerPlaces places;
-  places.search.override_path = nvrtc_path;
-  return compile_in(worker, places, {}, CompileJob{request}, limits).code;
-}
-
 std::vector<Diagnostic> lint_in(Worker& worker, const CompilerPlaces& places, const Source& source,
                                 const ProgramOptions& options, const WaitLimits& limits) {
   ByteWriter out;

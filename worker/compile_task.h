@@ -31,10 +31,6 @@ void prepare_nvrtc(Worker& worker, const NvrtcSearch& search);
 CompileResult compile_in(Worker& worker, const CompilerPlaces& places, const std::string& stamp,
                          const CompileJob& job, const WaitLimits& limits = {});
 
-/// The same with the NVRTC of this file, for a request that names its header folders itself.
-ObjectCode compile_in(Worker& worker, const std::string& nvrtc_path, const CompileRequest& request,
-                      const WaitLimits& limits = {});
-
 std::vector<Diagnostic> lint_in(Worker& worker, const CompilerPlaces& places, const Source& source,
                                 const ProgramOptions& options, const WaitLimits& limits = {});
 

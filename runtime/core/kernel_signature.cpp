@@ -68,12 +68,4 @@ void KernelSignature::add_untyped(std::size_t size, std::size_t alignment) {
   parameters.push_back(std::move(parameter));
 }
 
-std::size_t KernelSignature::parameter_bytes() const noexcept {
-  std::size_t end = 0;
-  for (const Parameter& parameter : parameters) {
-    end = std::max(end, parameter.offset + parameter.size);
-  }
-  return end;
-}
-
 }  // namespace kernwright

@@ -68,8 +68,6 @@ struct KernelSignature {
   void lay_out();
   /// Appends a parameter of which only the size is known.
   void add_untyped(std::size_t size, std::size_t alignment = 0);
-  /// Bytes of the whole parameter block, after lay_out(); 0 without parameters.
-  std::size_t parameter_bytes() const noexcept;
 };
 
 }  // namespace kernwright

@@ -5,6 +5,7 @@
 #include "jit/compile/compile_service.h"
 #include "tests/unit/worker/worker_fixture.h"
 #include "unit/site_packages.h"
+#include "worker/compile_task.h"
 
 #include <string>
 #include <utility>
@@ -21,6 +22,15 @@ inline kernwright::CompileRequest request_for(
                                    nvrtc().version());
   request.declared = scan_source(request.source.text);
   return request;
+}
+
+/// The worker's code by this process's NVRTC, for a request that names its header folders itself.
+inline kernwright::ObjectCode code_from(kernwright::Worker& worker,
+                                        const kernwright::CompileRequest& request,
+                                        const std::string& nvrtc_path = kernwright::nvrtc().path) {
+  kernwright::CompilerPlaces places;
+  places.search.override_path = nvrtc_path;
+  return compile_in(worker, places, {}, kernwright::CompileJob{request}).code;
 }
 
 inline constexpr const char* kPlain = "__global__ void f(float* x) { x[0] = 1; }";

@@ -19,7 +19,7 @@ TEST_CASE("compile task: the same code as in this process, byte for byte") {
     request.options.defines["N"] = "4";
     request.options.max_registers = 32;
     request.names = {"f<double>"};
-    const ObjectCode there = compile_in(worker, nvrtc().path, request);
+    const ObjectCode there = code_from(worker, request);
     const ObjectCode here = Compiler(nvrtc()).compile(request);
     CHECK(there.code == here.code);
     CHECK(there.log == here.log);
@@ -40,7 +40,7 @@ TEST_CASE("compile task: every option counts in the worker") {
     request.options.strip_host = true;
     request.options.defines["N"] = "1";
     set(request.options);
-    const ObjectCode there = compile_in(worker, nvrtc().path, request);
+    const ObjectCode there = code_from(worker, request);
     CHECK(there.code == Compiler(nvrtc()).compile(request).code);
     return there.code;
   };
@@ -61,7 +61,7 @@ TEST_CASE("compile task: the members of structs are told where they are wanted")
       CodeKind::ptx);
   for (const std::size_t members : {2, 0}) {
     request.with_members = members > 0;
-    const ObjectCode code = compile_in(worker, nvrtc().path, request);
+    const ObjectCode code = code_from(worker, request);
     CHECK(code.kernel("f").parameters.at(0).fields.size() == members);
   }
 }
@@ -69,8 +69,7 @@ TEST_CASE("compile task: the members of structs are told where they are wanted")
 TEST_CASE("compile task: errors are those of the compiler") {
   Worker worker(test_program());
   try {
-    compile_in(worker, nvrtc().path,
-               request_for("__global__ void f() {\n  x = 1; }", CodeKind::ptx));
+    code_from(worker, request_for("__global__ void f() {\n  x = 1; }", CodeKind::ptx));
     FAIL("no exception");
   } catch (const CompileError& e) {
     REQUIRE(e.diagnostics.size() == 1);
@@ -78,6 +77,6 @@ TEST_CASE("compile task: errors are those of the compiler") {
   }
   CompileRequest unknown = request_for("__global__ void f() {}", CodeKind::ptx);
   unknown.names = {"g"};
-  CHECK_THROWS_AS(compile_in(worker, nvrtc().path, unknown), NameNotFound);
-  CHECK_THROWS_AS(compile_in(worker, "/nowhere/libnvrtc.so", unknown), NvrtcNotFound);
+  CHECK_THROWS_AS(code_from(worker, unknown), NameNotFound);
+  CHECK_THROWS_AS(code_from(worker, unknown, "/nowhere/libnvrtc.so"), NvrtcNotFound);
 }

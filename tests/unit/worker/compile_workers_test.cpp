@@ -174,9 +174,9 @@ TEST_CASE("compile workers: the memory of one compile serves the next") {
     return std::stol(field);
   };
   const CompileRequest request = request_for(kPlain, CodeKind::cubin);
-  for (int i = 0; i < 3; ++i) compile_in(worker, nvrtc().path, request);
+  for (int i = 0; i < 3; ++i) code_from(worker, request);
   const long before = page_faults();
-  for (int i = 0; i < 4; ++i) compile_in(worker, nvrtc().path, request);
+  for (int i = 0; i < 4; ++i) code_from(worker, request);
   // Each has 1700 of them where what a compile frees goes back to the system.
   CHECK((page_faults() - before) / 4 < 500);
 }

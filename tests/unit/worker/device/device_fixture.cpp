@@ -2,8 +2,8 @@
 #include "tests/unit/worker/device/device_fixture.h"
 
 #include "driver/nvrtc_loader.h"
+#include "tests/unit/worker/compile_fixture.h"
 #include "unit/site_packages.h"
-#include "worker/compile_task.h"
 
 namespace worker_test {
 
@@ -21,7 +21,7 @@ ObjectCode code_for(RemoteDevice& device, const std::string& text) {
   target.is_simulated = device.facts().is_simulated;
   request.target = target_for_device(target, nvrtc().archs, nvrtc().version());
   request.declared = scan_source(text);
-  return compile_in(compiler, nvrtc().path, request);
+  return code_from(compiler, request);
 }
 
 }  // namespace worker_test
