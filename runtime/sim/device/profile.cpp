@@ -38,33 +38,32 @@ constexpr Row kRows90[] = {
 #define KW_PROFILE_VERSION(value) value,
 #define KW_PROFILE_PRIORITIES(least, greatest) least, greatest,
 
-/// Null for a key without a row.
-const Row* find(std::span<const Row> rows, bool is_limit, int key) noexcept {
-  const auto found = std::ranges::find_if(
-      rows, [&](const Row& row) { return row.key == key && row.is_limit == is_limit; });
-  return found == rows.end() ? nullptr : &*found;
+constexpr bool fits(const Row& row) {
+  return row.key >= 0 && row.key < (row.is_limit ? kLimitCount : kAttributeCount);
+}
+static_assert(std::ranges::all_of(kRows, fits) && std::ranges::all_of(kRows90, fits));
+
+void fill(DeviceProfile& profile, std::span<const Row> rows) {
+  for (const Row& row : rows) {
+    const auto at = static_cast<std::size_t>(row.key);
+    if (row.is_limit) {
+      profile.limits[at] = row.value;
+    } else {
+      profile.attributes[at] = static_cast<int>(row.value);
+    }
+  }
 }
 
 DeviceProfile make_profile() {
   DeviceProfile profile{
 #include "sim_profile.inc"
-      env_choice(Env::sim_capability) == "9.0", {}};
-  for (int key = 0; key < kLimitCount; ++key) {
-    const Row* row = profile.is_90 ? find(kRows90, true, key) : nullptr;
-    if (row == nullptr) row = find(kRows, true, key);
-    if (row != nullptr) profile.limits[static_cast<std::size_t>(key)] = row->value;
-  }
+      env_choice(Env::sim_capability) == "9.0", {}, {}};
+  fill(profile, kRows);
+  if (profile.is_90) fill(profile, kRows90);
   return profile;
 }
 
 }  // namespace
-
-std::optional<int> DeviceProfile::attribute(int which) const noexcept {
-  const Row* row = is_90 ? find(kRows90, false, which) : nullptr;
-  if (row == nullptr) row = find(kRows, false, which);
-  if (row == nullptr) return std::nullopt;
-  return static_cast<int>(row->value);
-}
 
 const DeviceProfile& device_profile() {
   static const DeviceProfile profile = make_profile();

@@ -9,7 +9,7 @@
 
 namespace kernwright::sim {
 
-inline constexpr int kLimitCount = 10;
+inline constexpr int kLimitCount = 10, kAttributeCount = 256;
 
 /// Constant; the JSON files were turned into tables when the library was built.
 struct DeviceProfile {
@@ -18,9 +18,13 @@ struct DeviceProfile {
   int priority_least, priority_greatest;
   bool is_90;  ///< compute capability 9.0, not 8.0: KERNWRIGHT_SIM_CAPABILITY, read once
   std::array<std::optional<std::size_t>, kLimitCount> limits;  ///< by CUlimit; empty = unsupported
+  std::array<std::optional<int>, kAttributeCount> attributes;  ///< by CUdevice_attribute
 
   /// Nothing for an attribute unknown to the captured driver.
-  std::optional<int> attribute(int which) const noexcept;
+  std::optional<int> attribute(int which) const noexcept {
+    if (which < 0 || which >= kAttributeCount) return std::nullopt;
+    return attributes[static_cast<std::size_t>(which)];
+  }
   /// For attributes present in every profile.
   int required(CUdevice_attribute which) const noexcept { return *attribute(which); }
   /// 80 for 8.0.
