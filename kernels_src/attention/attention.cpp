@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "base/format.h"
+#include "core/device.h"
 #include "kernels_src/attention/attention.cu.h"
 #include "kernels_src/attention/attention_call.h"
 #include "kernels_src/attention/hopper_attention.h"

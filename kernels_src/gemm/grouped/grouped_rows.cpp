@@ -10,6 +10,7 @@
 #include "kernels_src/gemm/mma/mma_gemm.h"
 #include "kernels_src/matmul/matmul_batch.h"
 #include "kernels_src/operands.h"
+#include "memory/transfer.h"
 
 namespace kernwright::kernels {
 namespace {
