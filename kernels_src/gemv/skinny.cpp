@@ -204,18 +204,6 @@ SkinnyProblem describe_skinny(const SkinnyJob& job) {
   return p;
 }
 
-/// Within PlannedRowsScope the kernel and the shares of k are those of its rows.
-SkinnyPlan plan_skinny_rows(const SkinnyShape& shape, SkinnyPlan wanted) {
-  if (planned_rows(shape.m) == shape.m) return plan_skinny(shape, wanted);
-  SkinnyShape planned = shape;
-  planned.m = planned_rows(shape.m);
-  const SkinnyPlan common = plan_skinny(planned, wanted);
-  wanted.kernel = common.kernel;
-  wanted.warps = common.warps;
-  wanted.splits = common.splits;
-  return plan_skinny(shape, wanted);
-}
-
 /// Whether the kernel applies the norm of x.
 bool applies_norm(const SkinnyCall& call, const SkinnyShape& shape, const SkinnyPlan& plan) {
   const Array& weight = call.norm->weight;
@@ -322,7 +310,7 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
   call.epilogue = ready_epilogue(call.epilogue, {}, on);
   if (call.epilogue.residual) near_skinny_lines(*call.epilogue.residual, false, on);
   const SkinnyShape facts = skinny_facts(call, x, weights);
-  SkinnyPlan plan = plan_skinny_rows(facts, call.plan);
+  SkinnyPlan plan = plan_skinny(facts, call.plan);
   const bool norms = call.norm && applies_norm(call, facts, plan);
   if (norms) plan = plan_skinny_normed(facts, plan);
   if ((call.norm && !norms) || (call.epilogue.gate && !(norms && applies_gate(facts, plan))))

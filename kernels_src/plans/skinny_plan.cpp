@@ -2,6 +2,7 @@
 #include "kernels_src/plans/skinny_plan.h"
 
 #include "base/math.h"
+#include "kernels_src/plans/planned_rows.h"
 #include "kernels_src/plans/skinny_tma_plan.h"
 
 #include <algorithm>
@@ -350,6 +351,43 @@ SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
   return dots ? SkinnyKernel::dot : SkinnyKernel::tiles;
 }
 
+/// The kernel, and its open points by the rows of `shape`.
+SkinnyPlan plan_skinny_kernel(const SkinnyShape& shape, SkinnyPlan wanted) {
+  wanted.kernel = skinny_kernel_for(shape, wanted.kernel);
+  switch (wanted.kernel) {
+    case SkinnyKernel::tiles:
+      plan_skinny_tiles(shape, wanted);
+      break;
+    case SkinnyKernel::staged:
+      plan_skinny_staged(shape, wanted);
+      break;
+    case SkinnyKernel::column_tiles:
+      plan_skinny_column_tiles(shape, wanted);
+      break;
+    case SkinnyKernel::columns:
+      plan_skinny_columns(shape, wanted);
+      break;
+    case SkinnyKernel::wgmma:
+      plan_skinny_wgmma(shape, wanted);
+      break;
+    case SkinnyKernel::bytes:
+      plan_skinny_bytes(shape, wanted);
+      break;
+    case SkinnyKernel::row:
+      plan_skinny_row(shape, wanted);
+      break;
+    case SkinnyKernel::shifted:
+      plan_skinny_shifted(shape, wanted);
+      break;
+    default:
+      plan_skinny_dot(shape, wanted);
+  }
+  if (wanted.hint < 0) wanted.hint = 0;
+  if (!shape.overlapping) wanted.ahead = 0;
+  if (wanted.ahead < 0) wanted.ahead = 0;
+  return wanted;
+}
+
 }  // namespace
 
 std::int64_t skinny_blocks(const SkinnyShape& shape, const SkinnyPlan& plan) {
@@ -400,39 +438,15 @@ SkinnyPlan plan_skinny_normed(const SkinnyShape& shape, SkinnyPlan plan) {
 }
 
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted) {
-  wanted.kernel = skinny_kernel_for(shape, wanted.kernel);
-  switch (wanted.kernel) {
-    case SkinnyKernel::tiles:
-      plan_skinny_tiles(shape, wanted);
-      break;
-    case SkinnyKernel::staged:
-      plan_skinny_staged(shape, wanted);
-      break;
-    case SkinnyKernel::column_tiles:
-      plan_skinny_column_tiles(shape, wanted);
-      break;
-    case SkinnyKernel::columns:
-      plan_skinny_columns(shape, wanted);
-      break;
-    case SkinnyKernel::wgmma:
-      plan_skinny_wgmma(shape, wanted);
-      break;
-    case SkinnyKernel::bytes:
-      plan_skinny_bytes(shape, wanted);
-      break;
-    case SkinnyKernel::row:
-      plan_skinny_row(shape, wanted);
-      break;
-    case SkinnyKernel::shifted:
-      plan_skinny_shifted(shape, wanted);
-      break;
-    default:
-      plan_skinny_dot(shape, wanted);
+  SkinnyShape planned = shape;
+  planned.m = planned_rows(shape.m);
+  if (planned.m != shape.m) {
+    const SkinnyPlan common = plan_skinny_kernel(planned, wanted);
+    wanted.kernel = common.kernel;
+    wanted.warps = common.warps;
+    wanted.splits = common.splits;
   }
-  if (wanted.hint < 0) wanted.hint = 0;
-  if (!shape.overlapping) wanted.ahead = 0;
-  if (wanted.ahead < 0) wanted.ahead = 0;
-  return wanted;
+  return plan_skinny_kernel(shape, wanted);
 }
 
 }  // namespace kernwright::kernels

@@ -66,7 +66,8 @@ int skinny_shared_bytes(const SkinnyShape& shape, const SkinnyPlan& plan);
 /// alone.
 std::int64_t clusters_at_once(std::int64_t blocks, std::int64_t multiprocessors);
 
-/// `wanted` with all open points chosen: the one place that decides.
+/// `wanted` with all open points chosen: the one place that decides. Within PlannedRowsScope the
+/// kernel, the warps and the splits of a plan for the rows of the scope are wanted.
 SkinnyPlan plan_skinny(const SkinnyShape& shape, SkinnyPlan wanted);
 
 /// `plan` where the kernel also applies a norm: more rows of a block share its work. A step of

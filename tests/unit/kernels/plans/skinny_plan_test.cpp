@@ -3,6 +3,7 @@
 
 #include "base/math.h"
 #include "base/scalar_type.h"
+#include "kernels_src/plans/planned_rows.h"
 #include "unit/random_engines.h"
 
 #include <doctest/doctest.h>
@@ -382,6 +383,21 @@ TEST_CASE("skinny plan: teams of warps share no stage, which may be two rounds a
     CHECK(plan.warps == plan.rows * plan.unroll);
     CHECK(plan.rows % 4 == 0);  // whole warpgroups
   }
+}
+
+TEST_CASE("skinny plan: within planned rows all have the kernel, warps and splits of the most") {
+  each_layer(kHopperPlans, [](const SkinnyShape& shape) {
+    if (shape.m > kMostPlannedRows || shape.weight_type != shape.x_type) return;
+    SkinnyShape full = shape;
+    full.m = kMostPlannedRows;
+    const SkinnyPlan most = plan_skinny(full, {});
+    const PlannedRowsScope scope(PlannedRows{kMostPlannedRows});
+    const SkinnyPlan few = plan_skinny(shape, {});
+    CHECK(few.kernel == most.kernel);
+    CHECK(few.warps == most.warps);
+    CHECK(few.splits == most.splits);
+    CHECK(few.columns <= most.columns);
+  });
 }
 
 TEST_CASE("skinny plan: a kernel with a norm keeps all but the rows of its blocks") {
