@@ -39,8 +39,8 @@ struct SkinnyLines {
   std::int64_t batches = 1, lines = 1, elements = 1;
   std::int64_t batch = 0, line = 0;
   bool columns = false;
-
-  std::uint64_t bits() const { return static_cast<std::uint64_t>(batch | line); }
+  bool aligned = false;  ///< all lines begin at multiples of 16 bytes
+  int width = 1;         ///< elements of a load at the addresses of all lines
 };
 
 /// A product ready for launches.
@@ -112,6 +112,9 @@ std::optional<SkinnyLines> skinny_lines(const Array& array, bool columns) {
   const auto size = static_cast<std::int64_t>(scalar_size(array.type()));
   const bool near = made.elements <= 1 || strides[element] == size;
   if (!near || made.line % size != 0 || made.batch % size != 0) return std::nullopt;
+  const std::uint64_t begins = array.address() | static_cast<std::uint64_t>(made.batch | made.line);
+  made.aligned = begins % 16 == 0;
+  made.width = pack_width(array.type(), {begins, static_cast<std::uint64_t>(made.elements * size)});
   return made;
 }
 
@@ -128,26 +131,19 @@ SkinnyLines near_skinny_lines(Array& array, bool any, const Stream& stream) {
 /// The rows of x. They begin at multiples of 16 bytes, if those of a copy do.
 SkinnyLines aligned_skinny_rows(Array& x, const Stream& stream) {
   const SkinnyLines rows = near_skinny_lines(x, false, stream);
-  const auto bytes = static_cast<std::uint64_t>(rows.elements) * scalar_size(x.type());
-  if ((x.address() | rows.bits()) % 16 == 0 || bytes % 16 != 0) return rows;
+  const auto size = static_cast<std::int64_t>(scalar_size(x.type()));
+  if (rows.aligned || rows.elements * size % 16 != 0) return rows;
   x = copy(x, stream);
   return *skinny_lines(x, false);
 }
 
-/// Elements of a load at the addresses of all lines.
-int skinny_width(const Array& array, const SkinnyLines& lines) {
-  const auto bytes = static_cast<std::uint64_t>(lines.elements) * scalar_size(array.type());
-  return pack_width(array.type(), {array.address() | bytes | lines.bits()});
-}
-
-/// Whether a tensor map can describe the lines: each begins at a multiple of 16 bytes.
-bool fits_skinny_map(const Array& array, const SkinnyLines& lines) {
+/// Whether a tensor map can describe the lines.
+bool fits_skinny_map(const SkinnyLines& lines) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 40;
   const auto fits = [](std::int64_t extent, std::int64_t stride) {
-    return extent == 1 || (stride > 0 && stride < kMostBytes && stride % 16 == 0);
+    return extent == 1 || (stride > 0 && stride < kMostBytes);
   };
-  return array.address() % 16 == 0 && fits(lines.lines, lines.line) &&
-         fits(lines.batches, lines.batch);
+  return lines.aligned && fits(lines.lines, lines.line) && fits(lines.batches, lines.batch);
 }
 
 /// The facts about a product that its plan depends on.
@@ -161,21 +157,20 @@ SkinnyShape skinny_facts(const SkinnyCall& call, const SkinnyLines& x, const Ski
                     .k = x.elements,
                     .x_type = call.x.type(),
                     .weight_type = call.weights.type(),
+                    .width = weights.width,
                     .by_columns = by_columns,
+                    .pairs = x.width >= 4,
                     .multiprocessors = device.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
                     .overlapping = major >= 9,
                     .tensor_cores = major >= 8,
                     .clusters = major >= 9};
   // x can be loaded in the packs of the weights.
-  const int x_width = skinny_width(call.x, x);
-  shape.pairs = x_width >= 4;
-  shape.width = skinny_width(call.weights, weights);
-  if (!by_columns && x_width * scalar_size(shape.x_type) < 16)
-    shape.width = std::min(x_width, shape.width);
+  if (!by_columns && x.width * scalar_size(shape.x_type) < 16)
+    shape.width = std::min(x.width, shape.width);
   const bool bytes = scalar_size(shape.weight_type) == 1 && !by_columns;
   shape.tma_tiles = is_half(shape.x_type) && (bytes || shape.weight_type == shape.x_type) &&
-                    shape.k > 0 && device.capabilities().wgmma && fits_skinny_map(call.x, x) &&
-                    fits_skinny_map(call.weights, weights);
+                    shape.k > 0 && device.capabilities().wgmma && fits_skinny_map(x) &&
+                    fits_skinny_map(weights);
   return shape;
 }
 
