@@ -23,34 +23,10 @@ std::int64_t stage_elements(const Array& operand) {
   return kGemmStage / static_cast<std::int64_t>(scalar_size(operand.type()));
 }
 
-/// `rows` of `dense` elements each, in the batch's two dimensions.
-CUtensorMap operand_map(const Array& array, std::int64_t rows, std::int64_t dense,
-                        std::int64_t stride, const GemmBatchDim& outer, const GemmBatchDim& within,
-                        std::int64_t GemmBatchDim::*side, int tma_rows) {
-  const auto extent = [&](const GemmBatchDim& dim) { return dim.*side == 0 ? 1 : dim.extent; };
-  const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
-  return gemm_map(array.device(),
-                  {.address = array.address(),
-                   .shape = {extent(outer), extent(within), rows, dense},
-                   .strides = {outer.*side, within.*side, stride, element},
-                   .type = array.type(),
-                   .tma_rows = static_cast<std::uint32_t>(tma_rows),
-                   .tma_columns = static_cast<std::uint32_t>(stage_elements(array))});
-}
-
 /// An operand's map, and the one whose TMA tiles have the lines left for a last one.
 struct OperandTileMaps {
   CUtensorMap whole, edge;
 };
-/// TMA tiles of so many lines that the inner dimension crosses, or not.
-template <typename MakeMap>
-OperandTileMaps operand_tile_maps(std::int64_t lines, int tma_lines, bool crossed,
-                                  const MakeMap& make_map) {
-  OperandTileMaps maps{.whole = make_map(tma_lines), .edge = {}};
-  const auto left = crossed ? static_cast<int>(lines % tma_lines) : 0;
-  maps.edge = left == 0 ? maps.whole : make_map(left);
-  return maps;
-}
 
 GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, bool gated,
                          std::int64_t stage, const GemmEdges& edges) {
@@ -165,23 +141,44 @@ struct FastGemm {
                                       .rank = 3});
   }
 
-  OperandTileMaps a_maps(const GemmTile& tile) const {
-    const auto [rows, dense] =
-        a.dense_rows ? std::pair(layout.rows, layout.inner) : std::pair(layout.inner, layout.rows);
-    const int lines = tile.a_tma_lines(a.dense_rows, promotes);
-    return operand_tile_maps(layout.rows, lines, a.dense_rows, [&](int lines_at_once) {
-      return operand_map(a.array, rows, dense, layout.a_stride, layout.outer, layout.within,
-                         &GemmBatchDim::a, lines_at_once);
-    });
+  /// The maps of a's rows or b's columns. `along_inner`: their elements follow each other along the
+  /// inner dimension; `stride`: the bytes between lines of the other one.
+  OperandTileMaps operand_maps(const Array& operand, std::int64_t lines, bool along_inner,
+                               std::int64_t stride, std::int64_t GemmBatchDim::*step,
+                               int tma_lines) const {
+    const auto extent = [&](const GemmBatchDim& dim) { return dim.*step == 0 ? 1 : dim.extent; };
+    const auto element = static_cast<std::int64_t>(scalar_size(operand.type()));
+    MapSubject subject{.address = operand.address(),
+                       .shape = {extent(layout.outer), extent(layout.within), lines, layout.inner},
+                       .strides = {layout.outer.*step, layout.within.*step, stride, element},
+                       .type = operand.type(),
+                       .tma_rows = static_cast<std::uint32_t>(tma_lines),
+                       .tma_columns = static_cast<std::uint32_t>(stage_elements(operand))};
+    if (!along_inner) std::swap(subject.shape[2], subject.shape[3]);
+    const CUtensorMap whole = gemm_map(operand.device(), subject);
+    const std::int64_t left = along_inner ? lines % tma_lines : 0;
+    if (left == 0) return {whole, whole};
+    subject.tma_rows = static_cast<std::uint32_t>(left);
+    return {whole, gemm_map(operand.device(), subject)};
   }
-  OperandTileMaps b_maps(const GemmTile& tile, bool gated) const {
-    const auto [rows, dense] = b.dense_rows ? std::pair(layout.inner, layout.columns)
-                                            : std::pair(layout.columns, layout.inner);
-    const int lines = tile.b_tma_lines(!b.dense_rows, gated, promotes);
-    return operand_tile_maps(layout.columns, lines, !b.dense_rows, [&](int lines_at_once) {
-      return operand_map(b.array, rows, dense, layout.b_stride, layout.outer, layout.within,
-                         &GemmBatchDim::b, lines_at_once);
-    });
+
+  LaunchConfig launch_config(Device& device, const GemmTile& tile, const GemmProblem& problem,
+                             bool stages_result) const {
+    const std::int64_t clusters =
+        std::int64_t{problem.row_tiles} * problem.column_tiles * problem.batches * problem.splits;
+    const std::int64_t at_once = std::max(1, multiprocessors_of(on, device) / tile.cluster);
+    const auto element = static_cast<std::int64_t>(scalar_size(gemm.a.type()));
+    const std::int64_t grid = tile.split_k ? clusters : std::min(clusters, at_once);
+    const auto cluster = static_cast<std::uint32_t>(tile.cluster);
+    return {.grid = {static_cast<std::uint32_t>(grid * tile.cluster)},
+            .block = {static_cast<std::uint32_t>(tile.threads())},
+            .shared_bytes =
+                static_cast<std::uint32_t>(tile.shared_bytes(stages_result, scales.has_value())),
+            .stream = on,
+            .cluster = tile.cluster > 1 ? Dim3{cluster, 1, 1} : Dim3{0, 0, 0},
+            .programmatic_dependent = overlaps_launches(device) &&
+                                      gains_by_pdl(layout, tile, element, clusters >= at_once),
+            .most_blocks = static_cast<std::uint32_t>(clusters * tile.cluster)};
   }
 
   /// All of the result, or its partial results.
@@ -196,27 +193,17 @@ struct FastGemm {
                                 b.dense_rows,
                                 choose_store(result.type(), problem.columns),
                                 accumulation()};
-    const OperandTileMaps left = a_maps(tile);
-    const OperandTileMaps right = b_maps(tile, ending.gate.has_value());
+    const OperandTileMaps left =
+        operand_maps(a.array, layout.rows, a.dense_rows, layout.a_stride, &GemmBatchDim::a,
+                     tile.a_tma_lines(a.dense_rows, promotes));
+    const OperandTileMaps right =
+        operand_maps(b.array, layout.columns, !b.dense_rows, layout.b_stride, &GemmBatchDim::b,
+                     tile.b_tma_lines(!b.dense_rows, ending.gate.has_value(), promotes));
     const GemmEdgeMaps edges{left.edge, right.edge};
     CUtensorMap map_out{};
     if (instance.store == GemmStore::by_copies) map_out = result_map(result, problem);
-    const std::int64_t clusters =
-        std::int64_t{problem.row_tiles} * problem.column_tiles * problem.batches * problem.splits;
-    const std::int64_t at_once =
-        std::max(1, multiprocessors_of(on, result.device()) / tile.cluster);
-    const auto element = static_cast<std::int64_t>(scalar_size(gemm.a.type()));
-    const std::int64_t grid = tile.split_k ? clusters : std::min(clusters, at_once);
-    LaunchConfig config{
-        .grid = {static_cast<std::uint32_t>(grid * tile.cluster)},
-        .block = {static_cast<std::uint32_t>(tile.threads())},
-        .shared_bytes = static_cast<std::uint32_t>(
-            tile.shared_bytes(instance.store != GemmStore::direct, scales.has_value())),
-        .stream = on,
-        .programmatic_dependent = overlaps_launches(result.device()) &&
-                                  gains_by_pdl(layout, tile, element, clusters >= at_once),
-        .most_blocks = static_cast<std::uint32_t>(clusters * tile.cluster)};
-    if (tile.cluster > 1) config.cluster = {static_cast<std::uint32_t>(tile.cluster), 1, 1};
+    const LaunchConfig config =
+        launch_config(result.device(), tile, problem, instance.store != GemmStore::direct);
     const Kernel& kernel = kernel_for({&a, &b, &scale_lines}, gemm_kernel(instance, ending),
                                       result.device(), kernels, on);
     const TileEpilogueValues then = tile_epilogue_values(ending);
