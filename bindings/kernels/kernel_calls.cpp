@@ -38,6 +38,12 @@ kernels::ProductEpilogue layer_epilogue(py::handle bias, py::handle residual,
           .activation = layer_activation(activation)};
 }
 
+bool is_tf32(const std::optional<std::string>& precision) {
+  if (!precision || *precision == "float32") return false;
+  if (*precision == "tf32") return true;
+  throw ArgumentError("the precision of a product is float32, tf32 or None, not " + *precision);
+}
+
 void require_same_device(const std::vector<const Array*>& arrays) {
   for (const Array* const each : arrays) {
     if (&each->device() == &arrays.front()->device()) continue;

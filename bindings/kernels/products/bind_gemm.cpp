@@ -161,12 +161,6 @@ std::string choice(std::int64_t rows, std::int64_t columns, std::int64_t inner,
 
 }  // namespace
 
-bool is_tf32(const std::optional<std::string>& precision) {
-  if (!precision || *precision == "float32") return false;
-  if (*precision == "tf32") return true;
-  throw ArgumentError("the precision of a product is float32, tf32 or None, not " + *precision);
-}
-
 void bind_gemm(py::module_& m) {
   m.def("_gemm", &gemm, py::arg("a"), py::arg("b"), py::kw_only(), py::arg("bias") = py::none(),
         py::arg("c") = py::none(), py::arg("alpha") = 1.0f, py::arg("beta") = 1.0f,
