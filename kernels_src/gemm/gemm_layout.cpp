@@ -24,9 +24,7 @@ std::int64_t extent_from_end(const Array& array, int from_end) {
   return array.shape()[axis_from_end(array, from_end)];
 }
 
-bool is_map_stride(std::int64_t stride, std::int64_t least) {
-  return stride >= least && stride % kMapUnit == 0;
-}
+bool is_map_stride(std::int64_t stride) { return stride > 0 && stride % kMapUnit == 0; }
 
 /// Whether the elements of the dense axis follow each other, with lines fit for the steps of maps.
 /// Lines may overlap, as the windows of a convolution do.
@@ -34,12 +32,12 @@ bool is_dense(const Array& array, int dense, int other) {
   const auto element = static_cast<std::int64_t>(scalar_size(array.type()));
   const std::int64_t extent = extent_from_end(array, dense);
   if (extent != 1 && stride_from_end(array, dense) != element) return false;
-  return extent_from_end(array, other) == 1 || is_map_stride(stride_from_end(array, other), 1);
+  return extent_from_end(array, other) == 1 || is_map_stride(stride_from_end(array, other));
 }
 
 bool has_map_batch(const Array& array) {
   for (int d = 3; d <= array.ndim(); ++d) {
-    if (extent_from_end(array, d) != 1 && !is_map_stride(stride_from_end(array, d), 1)) {
+    if (extent_from_end(array, d) != 1 && !is_map_stride(stride_from_end(array, d))) {
       return false;
     }
   }
