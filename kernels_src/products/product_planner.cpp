@@ -29,20 +29,11 @@ bool is_aligned(const Array& array, std::int64_t stride, std::int64_t unit) {
   return stride % unit == 0 && array.address() % static_cast<std::uint64_t>(unit) == 0;
 }
 
-/// Whether dense lines of b begin elsewhere than at multiples of 16 bytes. Kernels for few rows
-/// then load element by element.
-bool has_misaligned_lines(const Array& b) {
-  const auto element = static_cast<std::int64_t>(scalar_size(b.type()));
-  const Shape& strides = b.strides();
-  const std::size_t line = strides[0] == element ? 1 : 0;
-  return strides[1 - line] == element && !is_aligned(b, strides[line], 16);
-}
-
-/// Rows of a up to which skinny_staged.cu reads a and b in parts of 16 bytes faster than tiles read
-/// aligned copies (on an H200, bfloat16 9x10524x10524: 178 -> 79 us).
+/// Rows of a up to which skinny_staged.cu reads a, and b in dense columns, in parts of 16 bytes
+/// faster than tiles read aligned copies (on an H200, bfloat16 9x10524x10524: 178 -> 79 us).
 std::int64_t staged_rows(const Array& a, const Array& b) {
   const auto element = static_cast<std::int64_t>(scalar_size(b.type()));
-  const bool dense = a.ndim() == 2 && a.strides()[1] == element && b.strides()[0] == element;
+  const bool dense = a.ndim() == 2 && a.strides()[1] == element;
   const auto fits = [&](std::int64_t unit) {
     return dense && b.shape()[0] * element % unit == 0 && is_aligned(a, a.strides()[0], unit) &&
            is_aligned(b, b.strides()[1], unit);
@@ -114,9 +105,13 @@ ProductRequest product_request(const Array& a, const Array& b, ScalarType out, P
     request.multiplications = rows * static_cast<double>(b.size());
   }
   if (request.single) {
-    request.misaligned = has_misaligned_lines(b);
-    if (request.misaligned) request.staged_rows = staged_rows(a, b);
-    request.columns_dense = b.strides()[0] == static_cast<std::int64_t>(scalar_size(b.type()));
+    const auto element = static_cast<std::int64_t>(scalar_size(b.type()));
+    const Shape& strides = b.strides();
+    request.columns_dense = strides[0] == element;
+    const std::int64_t line = strides[request.columns_dense ? 1 : 0];
+    const bool dense = request.columns_dense || strides[1] == element;
+    request.misaligned = dense && !is_aligned(b, line, 16);
+    if (request.misaligned && request.columns_dense) request.staged_rows = staged_rows(a, b);
   }
   return request;
 }
