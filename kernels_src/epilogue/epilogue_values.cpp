@@ -3,19 +3,12 @@
 
 #include "base/format.h"
 #include "kernels_src/epilogue/custom_epilogue.h"
+#include "kernels_src/matmul/matmul_batch.h"
 
 namespace kernwright::kernels {
 namespace {
 
 std::int32_t scale_step(const Array& scales) { return scales.size() == 1 ? 0 : 1; }
-
-/// Elements from one index of an axis, counted from the last, to the next; 0 where there is one.
-std::int64_t element_distance(const Array& array, int from_end) {
-  if (array.ndim() < from_end) return 0;
-  const auto axis = static_cast<std::size_t>(array.ndim() - from_end);
-  if (array.shape()[axis] == 1) return 0;
-  return array.strides()[axis] / static_cast<std::int64_t>(scalar_size(array.type()));
-}
 
 }  // namespace
 
@@ -66,8 +59,9 @@ ProductEpilogueValues epilogue_values(const ProductEpilogue& epilogue) {
   if (epilogue.bias) values.bias = epilogue.bias->address();
   if (const auto& c = epilogue.c ? epilogue.c : epilogue.residual) {
     values.c = c->address();
-    values.c_row = element_distance(*c, 2);
-    values.c_batch = element_distance(*c, 3);
+    const auto size = static_cast<std::int64_t>(scalar_size(c->type()));
+    values.c_row = step_from_end(*c, 2) / size;
+    values.c_batch = step_from_end(*c, 3) / size;
   }
   if (epilogue.column_scales) {
     values.column_scales = epilogue.column_scales->address();

@@ -20,9 +20,6 @@ constexpr std::int64_t kMostExtent = 2'000'000'000;  // coordinates are of 32 bi
 std::size_t axis_from_end(const Array& array, int from_end) {
   return array.shape().size() - static_cast<std::size_t>(from_end);
 }
-std::int64_t extent_from_end(const Array& array, int from_end) {
-  return array.shape()[axis_from_end(array, from_end)];
-}
 
 bool is_map_stride(std::int64_t stride) { return stride > 0 && stride % kMapUnit == 0; }
 
@@ -90,19 +87,12 @@ GemmOperand padded_copy(const Array& array, const Stream& stream, std::optional<
   return {std::move(copy), dense_rows, array};
 }
 
-std::int64_t batch_extent(const Array& array, int from_end) {
-  return from_end > array.ndim() ? 1 : extent_from_end(array, from_end);
-}
-std::int64_t batch_stride(const Array& array, int from_end) {
-  return batch_extent(array, from_end) == 1 ? 0 : stride_from_end(array, from_end);
-}
-
 /// The dimensions in front of a result of `shape`, the innermost first.
 std::vector<GemmBatchDim> batch_dims(const Array& a, const Array& b, const Shape& shape) {
   std::vector<GemmBatchDim> dims;
   for (int d = 3; d <= static_cast<int>(shape.size()); ++d) {
-    const GemmBatchDim dim{shape[shape.size() - static_cast<std::size_t>(d)], batch_stride(a, d),
-                           batch_stride(b, d)};
+    const GemmBatchDim dim{shape[shape.size() - static_cast<std::size_t>(d)], step_from_end(a, d),
+                           step_from_end(b, d)};
     if (dim.extent == 1) continue;
     if (!dims.empty()) {
       GemmBatchDim& last = dims.back();

@@ -15,20 +15,6 @@ struct MatrixBatchDim {
   std::int64_t extent, a, b;
 };
 
-/// Dimension `d` of the broadcast batch, counted from its last: extent and stride of one side.
-std::pair<std::int64_t, std::int64_t> matrix_batch_dim(const Array& array, int d) {
-  const int at = array.ndim() - 3 - d;
-  if (at < 0) return {1, 0};
-  const auto index = static_cast<std::size_t>(at);
-  const std::int64_t extent = array.shape()[index];
-  return {extent, extent == 1 ? 0 : array.strides()[index]};
-}
-
-std::int64_t extent_from_end(const Array& array, int from_end) {
-  if (from_end > array.ndim()) return 1;
-  return array.shape()[static_cast<std::size_t>(array.ndim() - from_end)];
-}
-
 }  // namespace
 
 void refuse_matrix_shapes(const Array& a, const Array& b) {
@@ -43,13 +29,22 @@ void require_product(const Array& a, const Array& b) {
     throw InvalidArgument(format("a matrix product wants the same device and type: {} and {}",
                                  a.identify(), b.identify()));
   }
-  if (a.ndim() < 2 || b.ndim() < 2 || a.shape().back() != b.shape()[b.shape().size() - 2]) {
+  if (a.ndim() < 2 || b.ndim() < 2 || a.shape().back() != extent_from_end(b, 2)) {
     refuse_matrix_shapes(a, b);
   }
 }
 
+std::int64_t extent_from_end(const Array& array, int from_end) noexcept {
+  if (from_end > array.ndim()) return 1;
+  return array.shape()[static_cast<std::size_t>(array.ndim() - from_end)];
+}
+
 std::int64_t stride_from_end(const Array& array, int from_end) noexcept {
-  return array.strides()[array.strides().size() - static_cast<std::size_t>(from_end)];
+  return array.strides()[static_cast<std::size_t>(array.ndim() - from_end)];
+}
+
+std::int64_t step_from_end(const Array& array, int from_end) noexcept {
+  return extent_from_end(array, from_end) == 1 ? 0 : stride_from_end(array, from_end);
 }
 
 Shape product_shape(const Array& a, const Array& b) {
@@ -82,9 +77,9 @@ void ProductBatch::drop_innermost() noexcept {
 
 ProductBatch matrix_batch(const Array& a, const Array& b) {
   std::vector<MatrixBatchDim> kept;
-  for (int d = 0; d < std::max(a.ndim(), b.ndim()) - 2; ++d) {
-    const auto [a_extent, a_stride] = matrix_batch_dim(a, d);
-    const auto [b_extent, b_stride] = matrix_batch_dim(b, d);
+  for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
+    const std::int64_t a_extent = extent_from_end(a, d), b_extent = extent_from_end(b, d);
+    const std::int64_t a_stride = step_from_end(a, d), b_stride = step_from_end(b, d);
     if (a_extent != b_extent && a_extent != 1 && b_extent != 1) refuse_matrix_shapes(a, b);
     const std::int64_t extent = a_extent == 1 ? b_extent : a_extent;
     if (extent == 1) continue;

@@ -24,8 +24,12 @@ struct ProductBatch {
 /// ("Incompatible dimensions") if the leading dimensions do not broadcast, or are too many.
 ProductBatch matrix_batch(const Array& a, const Array& b);
 
-/// Bytes from one element to the next along the last axis (1), the one before it (2), ...
+/// The extent of the last axis (1), the one before it (2), ...; 1 where there is no such axis.
+std::int64_t extent_from_end(const Array& array, int from_end) noexcept;
+/// Bytes from one element to the next along such an axis.
 std::int64_t stride_from_end(const Array& array, int from_end) noexcept;
+/// stride_from_end(); 0 where the axis has one element or is none.
+std::int64_t step_from_end(const Array& array, int from_end) noexcept;
 
 /// The shape of a @ b. Throws InvalidArgument ("Incompatible dimensions") with both.
 Shape product_shape(const Array& a, const Array& b);

@@ -38,7 +38,7 @@ Array plain_matmul(const Array& a, const Array& b, const Stream& stream) {
   Device& device = a.device();
   Array result = Array::empty(device, product_shape(a, b), a.type(), stream);
   if (result.size() == 0) return result;
-  const std::int64_t rows = a.shape()[a.shape().size() - 2], columns = b.shape().back();
+  const std::int64_t rows = extent_from_end(a, 2), columns = b.shape().back();
   const Matrices matrices{a.address(),
                           b.address(),
                           result.address(),

@@ -3,6 +3,7 @@
 
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/gemv/skinny.h"
+#include "kernels_src/matmul/matmul_batch.h"
 #include "kernels_src/products/product_planner.h"
 
 #include <algorithm>
@@ -44,7 +45,7 @@ Array turned_batch(const Array& array) { return array.transpose(std::array<int, 
 
 FewRows few_rows_form(const Array& a, const Array& b) {
   if (!is_skinny_type(a.type()) || a.size() == 0 || b.size() == 0) return FewRows::none;
-  const std::int64_t m = a.shape()[a.shape().size() - 2], k = a.shape().back();
+  const std::int64_t m = extent_from_end(a, 2), k = a.shape().back();
   const std::int64_t n = b.shape().back(), most = most_skinny_rows(a.type());
   if (k > kMostSkinnyInner || std::max(m, n) > kMostSkinnyColumns) return FewRows::none;
   const bool large = n * k >= kFewLinearElements;
@@ -77,7 +78,7 @@ Array few_rows_product(const Array& a, const Array& b, FewRows form, const Skinn
   const std::int64_t k = a.shape().back();
   const auto run = [&](const Array& x, const Array& weights) {
     Shape product = x.shape(), shape = a.shape();
-    product.back() = weights.shape()[weights.shape().size() - 2];
+    product.back() = extent_from_end(weights, 2);
     shape.back() = b.shape().back();
     return run_skinny({.x = x, .weights = weights, .plan = plan}, product, stream)
         .reshape(std::move(shape));

@@ -2,6 +2,7 @@
 #include "kernels_src/products/product_key.h"
 
 #include "base/format.h"
+#include "kernels_src/matmul/matmul_batch.h"
 
 #include <algorithm>
 #include <array>
@@ -17,11 +18,7 @@ constexpr std::array<const char*, 4> kProductAccumulations = {"plain", "promoted
 std::int64_t product_batches(const Array& a, const Array& b) {
   std::int64_t all = 1;
   for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
-    const auto extent = [&](const Array& array) {
-      const Shape& shape = array.shape();
-      return d > array.ndim() ? 1 : shape[shape.size() - static_cast<std::size_t>(d)];
-    };
-    all *= std::max(extent(a), extent(b));
+    all *= std::max(extent_from_end(a, d), extent_from_end(b, d));
   }
   return all;
 }
@@ -46,7 +43,7 @@ ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gate
                  .b = b.type(),
                  .out = out,
                  .gated = gated,
-                 .rows = a.shape()[a.shape().size() - 2],
+                 .rows = extent_from_end(a, 2),
                  .columns = b.shape().back(),
                  .inner = a.shape().back(),
                  .batches = product_batches(a, b)};

@@ -141,7 +141,7 @@ bool run_fma(const Gemm& gemm, const FmaPlan& plan, const ProductEpilogue& ready
                   .batch = matrix_batch(gemm.a, gemm.b),
                   .a = {gemm.a.address(), stride_from_end(gemm.a, 2), stride_from_end(gemm.a, 1)},
                   .b = {gemm.b.address(), stride_from_end(gemm.b, 1), stride_from_end(gemm.b, 2)},
-                  .rows = gemm.a.shape()[gemm.a.shape().size() - 2],
+                  .rows = extent_from_end(gemm.a, 2),
                   .columns = gemm.b.shape().back(),
                   .inner = gemm.a.shape().back(),
                   .batches = 1};
