@@ -38,11 +38,10 @@ std::optional<ProductAccumulation> product_accumulation_from_name(std::string_vi
   return static_cast<ProductAccumulation>(found - kProductAccumulations.begin());
 }
 
-ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated) {
+ProductKey product_key(const Array& a, const Array& b, ScalarType out) {
   ProductKey key{.a = a.type(),
                  .b = b.type(),
                  .out = out,
-                 .gated = gated,
                  .rows = extent_from_end(a, 2),
                  .columns = b.shape().back(),
                  .inner = a.shape().back(),

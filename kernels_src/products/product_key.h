@@ -31,7 +31,7 @@ struct ProductKey {
   bool operator==(const ProductKey&) const = default;
 };
 /// The key of fitting operands with two or more dimensions. Dimensions of a alone count as rows.
-ProductKey product_key(const Array& a, const Array& b, ScalarType out, bool gated = false);
+ProductKey product_key(const Array& a, const Array& b, ScalarType out);
 /// "bfloat16.bfloat16.bfloat16.nt": the types, and n for operands whose rows have neighbours.
 /// Suffixes follow for a gate (".gated") and for accumulation that is not plain (".promoted").
 std::string product_types(const ProductKey& key);

@@ -38,7 +38,8 @@ TEST_CASE("product key: a bucket has the powers of two that are not below the ex
 
 TEST_CASE("product key: an operand is turned if its rows have no neighbours") {
   const Array a = zeros({3, 5}), b = transposed(zeros({7, 5}));
-  ProductKey key = product_key(a, b, ScalarType::float32, true);
+  ProductKey key = product_key(a, b, ScalarType::float32);
+  key.gated = true;
   CHECK(product_types(key) == "float16.float16.float32.nt.gated");
   key.accumulation = ProductAccumulation::promoted;
   CHECK(product_types(key) == "float16.float16.float32.nt.gated.promoted");
