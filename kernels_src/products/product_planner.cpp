@@ -98,13 +98,13 @@ ProductAccumulation product_accumulation(const Gemm& gemm) {
 }  // namespace
 
 ProductRequest product_request(const Array& a, const Array& b, ScalarType out, ProductUse use) {
-  ProductRequest request{.key = product_key(a, b, out), .use = use, .single = b.ndim() == 2};
+  ProductRequest request{.key = product_key(a, b, out), .use = use};
   const std::int64_t inner = request.key.inner;
   if (inner > 0) {
     const auto rows = static_cast<double>(a.size()) / static_cast<double>(inner);
     request.multiplications = rows * static_cast<double>(b.size());
   }
-  if (request.single) {
+  if (b.ndim() == 2) {
     const auto element = static_cast<std::int64_t>(scalar_size(b.type()));
     const Shape& strides = b.strides();
     request.columns_dense = strides[0] == element;
@@ -123,7 +123,7 @@ ProductPlan plan_product(const Device& device, const ProductRequest& request) {
   const bool is_skinny = tuned && std::holds_alternative<SkinnyPlan>(*tuned);
   if (tuned && (request.few ? is_skinny || !request.skinny_only : !is_skinny)) return *tuned;
   if (request.few) {
-    const bool may_tile = !tuned && !request.skinny_only && !request.adds && request.single;
+    const bool may_tile = !tuned && !request.skinny_only && !request.adds;
     if (!may_tile || !prefers_tiles(device, request)) return SkinnyPlan{};
   }
   const bool is_layer = request.use == ProductUse::layer;

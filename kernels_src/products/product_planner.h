@@ -24,12 +24,12 @@ struct ProductRequest {
   const PackedWeights* packed = nullptr;  ///< the weights, in place of b; their shape matters
   SkinnyPlan packed_wanted{};             ///< points of their plan that are chosen already
   ProductUse use = ProductUse::tiles;
-  bool few = false;              ///< skinny kernels take the operands
-  bool skinny_only = false;      ///< no tiles for few rows: scaled weights
-  bool adds = false;             ///< few rows of a layer get a residual
-  bool single = false;           ///< b has two dimensions
-  bool misaligned = false;       ///< dense lines of b begin elsewhere than at multiples of 16 bytes
-  bool columns_dense = false;    ///< each column of b lies in one piece
+  bool few = false;          ///< skinny kernels take the operands
+  bool skinny_only = false;  ///< no tiles for few rows: scaled weights
+  bool adds = false;         ///< few rows of a layer get a residual
+  /// Of a b of two dimensions: dense lines begin elsewhere than at multiples of 16 bytes.
+  bool misaligned = false;
+  bool columns_dense = false;    ///< of a b of two dimensions: each column lies in one piece
   std::int64_t staged_rows = 0;  ///< of a, up to which skinny_staged.cu reads a misaligned b
   double multiplications = 0;    ///< rows of a times the elements of b
 };
