@@ -154,6 +154,11 @@ GemmOperand plan_operand(const Array& array, const Stream& stream, std::optional
   return padded_copy(once, stream, dense_rows);
 }
 
+GemmOperands plan_operands(const Array& a, const Array& b, const Stream& stream) {
+  if (is_half(a.type())) return {plan_operand(a, stream), plan_operand(b, stream)};
+  return {plan_operand(a, stream, true), plan_operand(b, stream, false)};
+}
+
 std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b,
                                       const Shape& shape) {
   GemmLayout layout;

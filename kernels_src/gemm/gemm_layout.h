@@ -29,6 +29,13 @@ GemmOperand gemm_operand(const Array& array, const Stream& stream,
 GemmOperand plan_operand(const Array& array, const Stream& stream,
                          std::optional<bool> dense_rows = std::nullopt);
 
+/// plan_operand() of a and of b in a @ b. Elements of 16 bits may follow each other along either
+/// axis, others along the inner dimension alone.
+struct GemmOperands {
+  GemmOperand a, b;
+};
+GemmOperands plan_operands(const Array& a, const Array& b, const Stream& stream);
+
 /// Whether plan_operand() gives rows whose elements follow each other, where it may choose.
 bool has_dense_rows(const Array& array);
 

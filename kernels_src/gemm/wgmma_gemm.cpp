@@ -252,10 +252,7 @@ struct FastGemm {
 bool run_wgmma(const Gemm& gemm, const WgmmaPlan& plan, const ProductEpilogue& ready,
                const Array& result, const Stream& on) {
   if (!gemm.a.device().capabilities().wgmma) return false;
-  const bool any = is_half(gemm.a.type());
-  const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
-  const GemmOperand left = plan_operand(gemm.a, on, wanted(true));
-  const GemmOperand right = plan_operand(gemm.b, on, wanted(false));
+  const auto [left, right] = plan_operands(gemm.a, gemm.b, on);
   const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(gemm.a, gemm.b));
   if (!layout) return false;
   // TMA loads begin on 16 bytes of a row, also in the second half of the row.

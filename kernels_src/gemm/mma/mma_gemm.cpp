@@ -152,10 +152,7 @@ bool run_mma(const Gemm& gemm, const MmaPlan& plan, const ProductEpilogue& ready
              const Array& result, const Stream& on) {
   if (!has_mma(gemm.a.device(), gemm.a.type()) || gemm.a.shape().back() == 0 || ready.gate)
     return false;
-  const bool any = is_half(gemm.a.type());
-  const auto wanted = [&](bool rows) { return any ? std::nullopt : std::optional(rows); };
-  const GemmOperand left = plan_operand(gemm.a, on, wanted(true));
-  const GemmOperand right = plan_operand(gemm.b, on, wanted(false));
+  const auto [left, right] = plan_operands(gemm.a, gemm.b, on);
   const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(gemm.a, gemm.b));
   if (!layout) return false;
   MmaGemm{gemm, plan, ready, left, right, *layout, on}.run(result);
