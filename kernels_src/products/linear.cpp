@@ -6,9 +6,9 @@
 #include "kernels_src/copy/copy.h"
 #include "kernels_src/gemm/gemm.h"
 #include "kernels_src/gemv/skinny.h"
-#include "kernels_src/matmul/plain_matmul.h"
 #include "kernels_src/operands.h"
 #include "kernels_src/products/few_rows.h"
+#include "kernels_src/products/matmul.h"
 #include "kernels_src/products/product_planner.h"
 #include "kernels_src/quantize/quantize.h"
 #include "kernels_src/result_target.h"
@@ -101,36 +101,33 @@ struct LinearWork {
   bool few;                            ///< a skinny kernel may take all rows
   const Stream& on;
 
+  bool rounds() const { return call.tf32 && !few; }
+
   ProductRequest request() const {
     const Array b = weights.transpose();
     ProductRequest made = product_request(x, b, x.type(), ProductUse::layer);
     made.few = few;
     made.skinny_only = few && call.scale;
     made.adds = epilogue.residual.has_value();
-    if (call.tf32 && !few) made.key.accumulation = ProductAccumulation::tf32;
+    if (rounds()) made.key.accumulation = ProductAccumulation::tf32;
     if (!few && made.key.columns == 1) made.exchanged = exchanged_key(x, b, few_rows_form(x, b));
     return made;
   }
 
-  Array by_tiles(const GemmPlan& plan, bool tf32) const {
-    Gemm gemm{.a = x, .b = weights.transpose(), .epilogue = epilogue, .tf32 = tf32, .plan = plan};
+  Array by_tiles(const GemmPlan& plan) const {
+    Gemm gemm{.a = x, .b = weights.transpose(), .epilogue = epilogue};
+    gemm.tf32 = rounds();
+    gemm.plan = plan;
     // A product must not overwrite a residual of which it still reads other elements.
     if (target && !may_overlap(*target, epilogue)) gemm.out = target;
     const ProductEpilogue rest = take_rest(gemm.epilogue);
     return run_rest(epilogue.gate ? run_gemm(gemm, on) : run_checked(gemm, on), rest, target, on);
   }
 
-  Array product(const ProductPlan& plan) const {
-    const Array b = weights.transpose();
-    if (const auto* skinny = std::get_if<SkinnyPlan>(&plan))
-      return few_rows_product(x, b, FewRows::column, *skinny, on);
-    if (std::holds_alternative<PlainPlan>(plan)) return plain_matmul(x, b, on);
-    return run_checked({.a = x, .b = b, .plan = tile_plan(plan)}, on);
-  }
-
   /// A product, and a kernel for each step behind it.
   Array in_steps(const ProductPlan& plan) const {
-    return run_rest(product(plan), epilogue, target, on);
+    const Array product = run_plan(x, weights.transpose(), FewRows::column, plan, false, on);
+    return run_rest(product, epilogue, target, on);
   }
 
   /// The norm by itself, then the others; a gate then takes tiles.
@@ -144,7 +141,7 @@ struct LinearWork {
   /// By the plan for the request; nothing follows a Gemm of float64.
   Array run() const {
     if (call.norm && !few) return run_behind_norm();
-    if (epilogue.gate && !few) return by_tiles({}, call.tf32);
+    if (epilogue.gate && !few) return by_tiles({});
     const ProductPlan plan = plan_product(x.device(), request());
     const auto* const skinny = std::get_if<SkinnyPlan>(&plan);
     if (few && skinny != nullptr) {
@@ -159,10 +156,9 @@ struct LinearWork {
                         {x.shape()[0], weights.shape()[0] / (epilogue.gate ? 2 : 1)}, on);
     }
     if (call.norm) return run_behind_norm();
-    const bool rounds = call.tf32 && !few;
-    const bool plain = std::holds_alternative<PlainPlan>(plan) && !rounds;
+    const bool plain = std::holds_alternative<PlainPlan>(plan) && !rounds();
     if (plain || skinny != nullptr || x.type() == ScalarType::float64) return in_steps(plan);
-    return by_tiles(tile_plan(plan), rounds);
+    return by_tiles(tile_plan(plan));
   }
 };
 

@@ -6,7 +6,6 @@
 #include "kernels_src/gemm/gemm.h"
 #include "kernels_src/matmul/matmul_batch.h"
 #include "kernels_src/matmul/plain_matmul.h"
-#include "kernels_src/products/few_rows.h"
 #include "kernels_src/products/product_planner.h"
 
 namespace kernwright::kernels {
@@ -21,11 +20,15 @@ Array matmul(const Array& a, const Array& b, const Stream& stream, bool tf32) {
   request.exchanged = exchanged_key(a, b, form);
   const bool rounds = tf32 && !request.few;
   if (rounds) request.key.accumulation = ProductAccumulation::tf32;
-  const ProductPlan plan = plan_product(a.device(), request);
+  return run_plan(a, b, form, plan_product(a.device(), request), rounds, stream);
+}
+
+Array run_plan(const Array& a, const Array& b, FewRows form, const ProductPlan& plan, bool tf32,
+               const Stream& stream) {
   if (const auto* few = std::get_if<SkinnyPlan>(&plan))
     return few_rows_product(a, b, form, *few, stream);
-  if (!rounds && std::holds_alternative<PlainPlan>(plan)) return plain_matmul(a, b, stream);
-  return run_checked({.a = a, .b = b, .type = a.type(), .tf32 = rounds, .plan = tile_plan(plan)},
+  if (!tf32 && std::holds_alternative<PlainPlan>(plan)) return plain_matmul(a, b, stream);
+  return run_checked({.a = a, .b = b, .type = a.type(), .tf32 = tf32, .plan = tile_plan(plan)},
                      stream);
 }
 

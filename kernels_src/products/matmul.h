@@ -3,6 +3,8 @@
 
 #include "array/array.h"
 #include "core/stream.h"
+#include "kernels_src/products/few_rows.h"
+#include "kernels_src/products/product_plan.h"
 
 namespace kernwright::kernels {
 
@@ -19,5 +21,9 @@ namespace kernwright::kernels {
 /// With `tf32` elements of float32 may be rounded to tf32 for the tensor cores. Few rows are not
 /// rounded. Throws ArgumentError for other types.
 Array matmul(const Array& a, const Array& b, const Stream& stream = {}, bool tf32 = false);
+
+/// a @ b of operands that fit, by the kernel of the plan; a skinny one takes them in the `form`.
+Array run_plan(const Array& a, const Array& b, FewRows form, const ProductPlan& plan, bool tf32,
+               const Stream& stream);
 
 }  // namespace kernwright::kernels
