@@ -18,6 +18,11 @@ void choose_skinny_splits(SkinnyPlan& plan, std::int64_t busy, std::int64_t bloc
                                                       std::max<std::int64_t>(1, most)));
 }
 
+/// Bytes that a load of the weights may have.
+int load_bytes(const SkinnyShape& shape) {
+  return shape.width * static_cast<int>(scalar_size(shape.weight_type));
+}
+
 bool is_large_skinny(const SkinnyShape& shape) { return shape.n * shape.k >= kLargeSkinny; }
 
 /// Rows of the weights, for each multiprocessor, whose blocks of tiles all run at once.
@@ -189,8 +194,7 @@ constexpr std::int64_t kShiftedSkinnyPacks = 32;  ///< of a row, at least: one f
 /// Whether the kernel is `wanted` and fits, or loads of less than 16 bytes would leave most of the
 /// memory's rate unused.
 bool takes_skinny_shifted(const SkinnyShape& shape, SkinnyKernel wanted) {
-  const bool narrow_loads = shape.width * static_cast<int>(scalar_size(shape.weight_type)) < 16;
-  const bool gains = wanted == SkinnyKernel::chosen && shape.m <= 8 && narrow_loads;
+  const bool gains = wanted == SkinnyKernel::chosen && shape.m <= 8 && load_bytes(shape) < 16;
   return (gains || wanted == SkinnyKernel::shifted) && shape.weight_type == shape.x_type &&
          shape.k * scalar_size(shape.x_type) >= std::int64_t{16} * kShiftedSkinnyPacks;
 }
@@ -258,7 +262,7 @@ constexpr int kSkinnyStagedBytes = 98304;  ///< that every device of capability 
 
 /// Whether rows begin at multiples of 4 or 8 bytes, which the kernel with stages copies apart.
 bool takes_staged_parts(const SkinnyShape& shape, SkinnyKernel wanted) {
-  const auto bytes = static_cast<int>(scalar_size(shape.weight_type)) * shape.width;
+  const int bytes = load_bytes(shape);
   const bool halves = is_half(shape.x_type) && shape.weight_type == shape.x_type;
   const bool open = wanted == SkinnyKernel::chosen && shape.m > 8;
   return shape.tensor_cores && halves && !shape.by_columns && bytes < 16 &&
@@ -281,7 +285,7 @@ void plan_staged_parts(const SkinnyShape& shape, SkinnyPlan& plan) {
 
 void plan_skinny_staged(const SkinnyShape& shape, SkinnyPlan& plan) {
   plan.width = shape.width;
-  if (takes_staged_parts(shape, plan.kernel)) plan_staged_parts(shape, plan);
+  if (load_bytes(shape) < 16) plan_staged_parts(shape, plan);
   choose_skinny(plan.columns, std::bit_ceil(static_cast<unsigned>(ceil_div(shape.m, 8))));
   choose_skinny(plan.warps, 4);
   // Blocks with fewer rows of the weights, and so more of them, but where there are very many.
@@ -327,8 +331,7 @@ constexpr std::int64_t kFewSkinnyRows = 8;
 constexpr std::int64_t kFewSkinnyColumnRows = 16;
 
 SkinnyKernel skinny_kernel_for(const SkinnyShape& shape, SkinnyKernel wanted) {
-  const auto bytes = static_cast<int>(scalar_size(shape.weight_type)) * shape.width;
-  const bool halves = shape.tensor_cores && shape.x_type != ScalarType::float32 && bytes == 16;
+  const bool halves = shape.tensor_cores && is_half(shape.x_type) && load_bytes(shape) == 16;
   const std::int64_t few = shape.by_columns ? kFewSkinnyColumnRows : kFewSkinnyRows;
   const bool open = wanted == SkinnyKernel::chosen && shape.m > few;
   const bool takes_bytes =
