@@ -28,33 +28,6 @@ struct OperandTileMaps {
   CUtensorMap whole, edge;
 };
 
-GemmProblem make_problem(const GemmLayout& layout, const GemmChoice& choice, bool gated,
-                         std::int64_t stage, const GemmEdges& edges) {
-  const auto parts = [](std::int64_t a, std::int64_t b) {
-    return static_cast<std::int32_t>(ceil_div(a, b));
-  };
-  GemmProblem gemm{};
-  gemm.rows = static_cast<std::int32_t>(layout.rows);
-  gemm.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
-  gemm.steps = parts(layout.inner, stage);
-  gemm.split_steps = parts(gemm.steps, choice.tile.split_k ? choice.tile.cluster : choice.splits);
-  // None of them is empty.
-  gemm.splits = choice.tile.split_k ? 1 : parts(gemm.steps, gemm.split_steps);
-  gemm.row_tiles = parts(layout.rows, choice.tile.cluster_rows());
-  const int columns = choice.tile.cluster_columns();
-  gemm.column_tiles = parts(gemm.columns, gated ? columns / 2 : columns);
-  gemm.group = choice.group;
-  gemm.batches = static_cast<std::int32_t>(layout.batches());
-  gemm.inner_batches = static_cast<std::int32_t>(layout.within.extent);
-  gemm.a_inner = layout.within.a != 0;
-  gemm.a_outer = layout.outer.a != 0;
-  gemm.b_inner = layout.within.b != 0;
-  gemm.b_outer = layout.outer.b != 0;
-  gemm.short_rows = edges.short_rows;
-  gemm.narrow_columns = edges.narrow_columns;
-  return gemm;
-}
-
 /// Whether the product uses PDL. With PDL blocks get the multiprocessors in the order in which the
 /// kernel in front leaves them. Where b comes from memory, and some multiprocessors stay idle or
 /// several blocks read one part, that order costs 3 to 10 % of the time on an H200; PDL gains about
@@ -181,6 +154,34 @@ struct FastGemm {
             .most_blocks = static_cast<std::uint32_t>(clusters * tile.cluster)};
   }
 
+  GemmProblem make_problem(const GemmChoice& choice, const GemmEdges& edges) const {
+    const auto parts = [](std::int64_t extent, std::int64_t part) {
+      return static_cast<std::int32_t>(ceil_div(extent, part));
+    };
+    const bool gated = epilogue.gate.has_value();
+    GemmProblem problem{};
+    problem.rows = static_cast<std::int32_t>(layout.rows);
+    problem.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
+    problem.steps = parts(layout.inner, stage_elements(a.array));
+    problem.split_steps =
+        parts(problem.steps, choice.tile.split_k ? choice.tile.cluster : choice.splits);
+    // None of them is empty.
+    problem.splits = choice.tile.split_k ? 1 : parts(problem.steps, problem.split_steps);
+    problem.row_tiles = parts(layout.rows, choice.tile.cluster_rows());
+    const int columns = choice.tile.cluster_columns();
+    problem.column_tiles = parts(problem.columns, gated ? columns / 2 : columns);
+    problem.group = choice.group;
+    problem.batches = static_cast<std::int32_t>(layout.batches());
+    problem.inner_batches = static_cast<std::int32_t>(layout.within.extent);
+    problem.a_inner = layout.within.a != 0;
+    problem.a_outer = layout.outer.a != 0;
+    problem.b_inner = layout.within.b != 0;
+    problem.b_outer = layout.outer.b != 0;
+    problem.short_rows = edges.short_rows;
+    problem.narrow_columns = edges.narrow_columns;
+    return problem;
+  }
+
   /// All of the result, or its partial results.
   void launch_on(const Array& result, const GemmChoice& choice, const GemmProblem& problem,
                  const ProductEpilogue& ending, KernelsAhead& kernels) const {
@@ -229,10 +230,8 @@ struct FastGemm {
   void run(const Array& result) const {
     const GemmSize all = size(result);
     GemmChoice made = choice(all);
-    const std::int64_t stage = stage_elements(a.array);
-    leave_empty_parts(made.tile, ceil_div(layout.inner, stage));
-    const GemmProblem problem =
-        make_problem(layout, made, epilogue.gate.has_value(), stage, gemm_edges(all, made));
+    leave_empty_parts(made.tile, ceil_div(layout.inner, stage_elements(a.array)));
+    const GemmProblem problem = make_problem(made, gemm_edges(all, made));
     run_product(result, epilogue, has_short_epilogue(epilogue),
                 {problem.splits, problem.batches, layout.rows, layout.columns}, on,
                 [&](const Array& target, const ProductEpilogue& ending, KernelsAhead& kernels) {
