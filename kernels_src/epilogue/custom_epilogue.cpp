@@ -4,10 +4,6 @@
 #include "base/errors.h"
 #include "base/format.h"
 
-#include <map>
-#include <mutex>
-#include <tuple>
-
 namespace kernwright::kernels {
 namespace {
 
@@ -37,21 +33,15 @@ struct CustomEpilogue : Epilogue<Same, Bias, kAdds> {{
 
 }  // namespace
 
-const Family& epilogue_family(const Family& plain, const char* name, std::string_view text,
-                              const ProductEpilogue& epilogue) {
-  if (epilogue.expression.empty()) return plain;
-  static auto& mutex = *new std::mutex;
-  static auto& made =
-      *new std::map<std::tuple<std::string, std::string, bool, bool>, const Family*>;
-  const std::tuple key(std::string(name), epilogue.expression, epilogue.bias.has_value(),
-                       epilogue.c.has_value());
-  const std::lock_guard held(mutex);
-  const Family*& family = made[key];
-  if (family == nullptr) {
-    family =
-        new Family(name, std::string(text) + custom_epilogue_text(epilogue), ProgramScope::named);
+const Family& EpilogueFamilies::family(const ProductEpilogue& epilogue) const {
+  if (epilogue.expression.empty()) return plain_;
+  const std::lock_guard held(mutex_);
+  auto& made = custom_[{epilogue.expression, epilogue.bias.has_value(), epilogue.c.has_value()}];
+  if (made == nullptr) {
+    const std::string text = std::string(text_) + custom_epilogue_text(epilogue);
+    made = std::make_unique<Family>(name_, text, ProgramScope::named);
   }
-  return *family;
+  return *made;
 }
 
 std::string custom_epilogue_type(const ProductEpilogue& epilogue, const char* bias) {

@@ -24,12 +24,10 @@ int finish_width(const Array& result, const ProductEpilogue& epilogue) {
 const LazyKernel& finish_kernel(const Array& result, const ProductEpilogue& epilogue) {
   const ScalarType type = result.type();
   const int width = finish_width(result, epilogue);
-  static const auto& plain = *new Family("finish_product.cu", text::finish_product_cu);
-  const Family& family =
-      epilogue_family(plain, "finish_product.cu", text::finish_product_cu, epilogue);
+  static const auto& families = *new EpilogueFamilies("finish_product.cu", text::finish_product_cu);
   InstanceKey key;
   add_epilogue(key, epilogue);
-  return family.instance(key.type(type).add(width, 3), [&] {
+  return families.family(epilogue).instance(key.type(type).add(width, 3), [&] {
     const char* activation = nullptr;
     if (epilogue.activation) activation = activation_traits(epilogue.activation->kind).type;
     return format("finish_product<{}, {}, {}>", device_type(type),

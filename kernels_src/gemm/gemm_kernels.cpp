@@ -58,12 +58,9 @@ std::string fma_name(const FmaInstance& instance, const ProductEpilogue& epilogu
 }  // namespace
 
 const LazyKernel& gemm_kernel(const GemmInstance& instance, const ProductEpilogue& epilogue) {
-  static const auto& direct = *new Family("gemm.cu", text::gemm_cu);
-  static const auto& promoted = *new Family("promoted_gemm.cu", text::promoted_gemm_cu);
-  const Family& family =
-      instance.accumulation == GemmAccumulation::direct
-          ? epilogue_family(direct, "gemm.cu", text::gemm_cu, epilogue)
-          : epilogue_family(promoted, "promoted_gemm.cu", text::promoted_gemm_cu, epilogue);
+  static const auto& direct = *new EpilogueFamilies("gemm.cu", text::gemm_cu);
+  static const auto& promoted = *new EpilogueFamilies("promoted_gemm.cu", text::promoted_gemm_cu);
+  const auto& families = instance.accumulation == GemmAccumulation::direct ? direct : promoted;
   InstanceKey key;
   add_epilogue(key, epilogue);
   key.type(instance.a)
@@ -81,12 +78,11 @@ const LazyKernel& gemm_kernel(const GemmInstance& instance, const ProductEpilogu
       .add(instance.accumulation, 2)
       .type(instance.b);
   key.add(instance.work, 2).add(has_one_scale(epilogue), 1);
-  return family.instance(key, [&] { return gemm_name(instance, epilogue); });
+  return families.family(epilogue).instance(key, [&] { return gemm_name(instance, epilogue); });
 }
 
 const LazyKernel& mma_kernel(const MmaInstance& instance, const ProductEpilogue& epilogue) {
-  static const auto& plain = *new Family("mma_gemm.cu", text::mma_gemm_cu);
-  const Family& family = epilogue_family(plain, "mma_gemm.cu", text::mma_gemm_cu, epilogue);
+  static const auto& families = *new EpilogueFamilies("mma_gemm.cu", text::mma_gemm_cu);
   InstanceKey key;
   add_epilogue(key, epilogue);
   key.type(instance.in)
@@ -98,12 +94,11 @@ const LazyKernel& mma_kernel(const MmaInstance& instance, const ProductEpilogue&
       .add(instance.turn_b, 1)
       .add(instance.block_scaled, 1);
   key.add(instance.work, 2);
-  return family.instance(key, [&] { return mma_name(instance, epilogue); });
+  return families.family(epilogue).instance(key, [&] { return mma_name(instance, epilogue); });
 }
 
 const LazyKernel& fma_kernel(const FmaInstance& instance, const ProductEpilogue& epilogue) {
-  static const auto& plain = *new Family("fma_gemm.cu", text::fma_gemm_cu);
-  const Family& family = epilogue_family(plain, "fma_gemm.cu", text::fma_gemm_cu, epilogue);
+  static const auto& families = *new EpilogueFamilies("fma_gemm.cu", text::fma_gemm_cu);
   InstanceKey key;
   add_epilogue(key, epilogue);
   const FmaTile& tile = instance.tile;
@@ -111,7 +106,7 @@ const LazyKernel& fma_kernel(const FmaInstance& instance, const ProductEpilogue&
   key.add(tile.thread_rows / 4, 3).add(tile.thread_columns / 4, 3).add(tile.depth / 8, 3);
   key.add(tile.stages, 3).add(instance.way_a, 2).add(instance.way_b, 2).add(instance.whole, 1);
   key.add(instance.work, 2);
-  return family.instance(key, [&] { return fma_name(instance, epilogue); });
+  return families.family(epilogue).instance(key, [&] { return fma_name(instance, epilogue); });
 }
 
 }  // namespace kernwright::kernels
