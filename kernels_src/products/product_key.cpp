@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -14,14 +15,6 @@ namespace {
 constexpr std::array<const char*, 4> kProductAccumulations = {"plain", "promoted", "blocks",
                                                               "tf32"};
 
-/// Products of a batch that has so many of a.
-std::int64_t product_batches(const Array& a, const Array& b) {
-  std::int64_t all = 1;
-  for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
-    all *= std::max(extent_from_end(a, d), extent_from_end(b, d));
-  }
-  return all;
-}
 std::int64_t power_not_below(std::int64_t extent) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(extent)));
 }
@@ -44,17 +37,16 @@ ProductKey product_key(const Array& a, const Array& b, ScalarType out) {
                  .out = out,
                  .rows = extent_from_end(a, 2),
                  .columns = b.shape().back(),
-                 .inner = a.shape().back(),
-                 .batches = product_batches(a, b)};
+                 .inner = a.shape().back()};
+  for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
+    key.batches *= std::max(extent_from_end(a, d), extent_from_end(b, d));
+  }
+  if (b.ndim() == 2) key.rows *= std::exchange(key.batches, 1);
   const std::array<const Array*, 2> operands = {&a, &b};
   const std::array<bool*, 2> turned = {&key.a_turned, &key.b_turned};
   for (std::size_t i = 0; i < 2; ++i) {
     const auto size = static_cast<std::int64_t>(scalar_size(operands[i]->type()));
     *turned[i] = operands[i]->shape().back() > 1 && operands[i]->strides().back() != size;
-  }
-  if (b.ndim() == 2) {
-    key.rows *= key.batches;
-    key.batches = 1;
   }
   return key;
 }
