@@ -174,9 +174,6 @@ SkinnyShape skinny_facts(const SkinnyCall& call, const SkinnyLines& x, const Ski
   return shape;
 }
 
-/// True where a second kernel adds what the blocks summed.
-bool adds_splits(const SkinnyPlan& plan) { return plan.splits > 1 && !plan.clustered; }
-
 SkinnyProblem describe_skinny(const SkinnyJob& job) {
   const SkinnyCall& call = job.call;
   SkinnyProblem p;
@@ -254,7 +251,8 @@ void launch_skinny(const SkinnyJob& job, const Stream& on) {
       .stream = on,
       .cluster = plan.clustered ? Dim3{1, job.problem.splits, 1} : Dim3{0, 0, 0},
       .programmatic_dependent = job.shape.overlapping && plan.ahead > 0};
-  const LazyKernel* const adding = adds_splits(plan) ? &skinny_splits_kernel(instance) : nullptr;
+  const LazyKernel* const adding =
+      job.problem.partial != 0 ? &skinny_splits_kernel(instance) : nullptr;
   KernelsAhead kernels;
   if (adding != nullptr) kernels.begin(*adding, device);
   const Kernel& kernel = skinny_kernel(instance).on(device);
@@ -314,7 +312,7 @@ Array run_skinny(SkinnyCall call, const Shape& shape, const Stream& stream) {
   SkinnyJob job{call, x, weights, *result, facts, plan, {}};
   job.problem = describe_skinny(job);
   std::optional<Array> partial;
-  if (adds_splits(plan)) {
+  if (plan.splits > 1 && !plan.clustered) {  // a second kernel adds what the blocks summed
     Shape partials = {plan.splits};
     partials.insert(partials.end(), shape.begin(), shape.end());
     partial = Array::empty(device, std::move(partials), ScalarType::float32, on);
