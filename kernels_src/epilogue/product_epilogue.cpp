@@ -38,7 +38,7 @@ Array add_to_product(const Array& a, const Array& b, const std::optional<Array>&
 void require_epilogue(const ProductEpilogue& epilogue, const EpilogueForm& form) {
   for_each_operand(epilogue, [&](const Array& array, const EpilogueOperand& operand) {
     require_one_device(form.x, "x", array, operand.name);
-    const Shape wanted = operand.by_column ? form.columns : form.result;
+    const Shape& wanted = operand.by_column ? form.columns : form.result;
     if (!form.type && !is_epilogue_type(array.type())) {
       throw ArgumentError(
           format("{} is float16, bfloat16 or float32, not {}", operand.name, array.identify()));
