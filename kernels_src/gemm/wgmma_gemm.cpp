@@ -254,8 +254,6 @@ bool run_wgmma(const Gemm& gemm, const WgmmaPlan& plan, const ProductEpilogue& r
   const auto [left, right] = plan_operands(gemm.a, gemm.b, on);
   const std::optional<GemmLayout> layout = gemm_layout(left, right, product_shape(gemm.a, gemm.b));
   if (!layout) return false;
-  // TMA loads begin on 16 bytes of a row, also in the second half of the row.
-  if (ready.gate && right.dense_rows && layout->columns % 16 != 0) return false;
   GemmOperand scale_lines;
   std::optional<GemmBlockScales> scales;
   if (gemm.block_scales) {

@@ -5,8 +5,8 @@
 
 namespace kernwright::kernels {
 
-/// Queues the product, with an epilogue whose operands are ready. False where neither kernel can
-/// do it: on other devices and for other layouts.
+/// Queues the product, with an epilogue whose operands are ready and a gate only if fuses_gate().
+/// False where neither kernel can do it: on other devices and for other layouts.
 bool run_wgmma(const Gemm& gemm, const WgmmaPlan& plan, const ProductEpilogue& ready,
                const Array& result, const Stream& on);
 
