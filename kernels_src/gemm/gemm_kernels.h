@@ -1,6 +1,7 @@
 // The instances of the kernels of tiles, and their parameters.
 #pragma once
 
+#include "base/math.h"
 #include "driver/driver_api.h"
 #include "jit/program.h"
 #include "kernels_src/epilogue/epilogue_values.h"
@@ -9,6 +10,11 @@
 #include <cstdint>
 
 namespace kernwright::kernels {
+
+/// The parts that an extent has, as a problem counts them.
+constexpr std::int32_t part_count(std::int64_t extent, std::int64_t part) {
+  return static_cast<std::int32_t>(ceil_div(extent, part));
+}
 
 /// As in include/product/product_stages.cuh.
 struct GemmProblem {

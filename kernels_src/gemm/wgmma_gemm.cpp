@@ -155,21 +155,18 @@ struct FastGemm {
   }
 
   GemmProblem make_problem(const GemmChoice& choice, const GemmEdges& edges) const {
-    const auto parts = [](std::int64_t extent, std::int64_t part) {
-      return static_cast<std::int32_t>(ceil_div(extent, part));
-    };
     const bool gated = epilogue.gate.has_value();
     GemmProblem problem{};
     problem.rows = static_cast<std::int32_t>(layout.rows);
     problem.columns = static_cast<std::int32_t>(gated ? layout.columns / 2 : layout.columns);
-    problem.steps = parts(layout.inner, stage_elements(a.array));
+    problem.steps = part_count(layout.inner, stage_elements(a.array));
     problem.split_steps =
-        parts(problem.steps, choice.tile.split_k ? choice.tile.cluster : choice.splits);
+        part_count(problem.steps, choice.tile.split_k ? choice.tile.cluster : choice.splits);
     // None of them is empty.
-    problem.splits = choice.tile.split_k ? 1 : parts(problem.steps, problem.split_steps);
-    problem.row_tiles = parts(layout.rows, choice.tile.cluster_rows());
+    problem.splits = choice.tile.split_k ? 1 : part_count(problem.steps, problem.split_steps);
+    problem.row_tiles = part_count(layout.rows, choice.tile.cluster_rows());
     const int columns = choice.tile.cluster_columns();
-    problem.column_tiles = parts(problem.columns, gated ? columns / 2 : columns);
+    problem.column_tiles = part_count(problem.columns, gated ? columns / 2 : columns);
     problem.group = choice.group;
     problem.batches = static_cast<std::int32_t>(layout.batches());
     problem.inner_batches = static_cast<std::int32_t>(layout.within.extent);

@@ -66,9 +66,9 @@ struct FmaGemm {
     const std::int64_t depth = choice.tile.depth;
     const std::int64_t split_length = ceil_div(ceil_div(inner, choice.splits), depth) * depth;
     problem.split_steps = static_cast<std::int32_t>(std::min(split_length, kMostFmaExtent));
-    problem.splits = static_cast<std::int32_t>(ceil_div(inner, split_length));
-    problem.row_tiles = static_cast<std::int32_t>(ceil_div(rows, choice.tile.rows));
-    problem.column_tiles = static_cast<std::int32_t>(ceil_div(columns, choice.tile.columns));
+    problem.splits = part_count(inner, split_length);
+    problem.row_tiles = part_count(rows, choice.tile.rows);
+    problem.column_tiles = part_count(columns, choice.tile.columns);
     problem.group = choice.group;
     problem.batches = static_cast<std::int32_t>(batches);
     return problem;

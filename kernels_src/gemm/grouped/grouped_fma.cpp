@@ -79,7 +79,7 @@ GroupedProblem<FmaProblem> make_problem(const ProductGroups& groups, const FmaTi
   sizes.columns = static_cast<std::int32_t>(columns);
   sizes.steps = sizes.split_steps = static_cast<std::int32_t>(inner);
   sizes.row_tiles = static_cast<std::int32_t>(row_tiles);
-  sizes.column_tiles = static_cast<std::int32_t>(ceil_div(columns, tile.columns));
+  sizes.column_tiles = part_count(columns, tile.columns);
   sizes.group = 8;
   sizes.batches = groups.count;
   sizes.splits = 1;

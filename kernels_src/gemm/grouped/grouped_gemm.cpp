@@ -82,9 +82,9 @@ struct GroupedLaunch {
     Problem& sizes = all.sizes;
     sizes.rows = static_cast<std::int32_t>(layout.rows);
     sizes.columns = static_cast<std::int32_t>(columns);
-    sizes.steps = sizes.split_steps = static_cast<std::int32_t>(ceil_div(layout.inner, depth));
+    sizes.steps = sizes.split_steps = part_count(layout.inner, depth);
     sizes.row_tiles = static_cast<std::int32_t>(row_tiles(height));
-    sizes.column_tiles = static_cast<std::int32_t>(ceil_div(columns, width));
+    sizes.column_tiles = part_count(columns, width);
     sizes.group = band;
     sizes.batches = sizes.inner_batches = groups.count;
     sizes.splits = 1;

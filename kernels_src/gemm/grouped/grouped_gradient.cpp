@@ -44,8 +44,8 @@ struct GradientLaunch {
     Problem& sizes = all.sizes;
     sizes.rows = static_cast<std::int32_t>(layout.rows);
     sizes.columns = static_cast<std::int32_t>(layout.columns);
-    sizes.row_tiles = static_cast<std::int32_t>(ceil_div(layout.rows, height));
-    sizes.column_tiles = static_cast<std::int32_t>(ceil_div(layout.columns, width));
+    sizes.row_tiles = part_count(layout.rows, height);
+    sizes.column_tiles = part_count(layout.columns, width);
     sizes.group = band;
     sizes.batches = sizes.inner_batches = groups.count;
     sizes.splits = 1;

@@ -22,10 +22,6 @@ struct MmaBlockScales {
 constexpr std::int32_t kMmaBlockSteps = 2;  // of float8
 constexpr std::int64_t kMmaDepth = 64;      // bytes of a stage along the inner dimension
 
-std::int32_t mma_tile_count(std::int64_t extent, std::int64_t part) {
-  return static_cast<std::int32_t>(ceil_div(extent, part));
-}
-
 /// A product that mma_gemm.cu takes.
 struct MmaGemm {
   const Gemm& gemm;
@@ -36,7 +32,7 @@ struct MmaGemm {
   const Stream& on;
 
   std::int64_t element() const { return static_cast<std::int64_t>(scalar_size(a.array.type())); }
-  std::int64_t steps() const { return (layout.inner * element() + kMmaDepth - 1) / kMmaDepth; }
+  std::int64_t steps() const { return ceil_div(layout.inner * element(), kMmaDepth); }
 
   MmaChoice choice(const Array& result) const {
     const Device& device = result.device();
@@ -65,10 +61,10 @@ struct MmaGemm {
     problem.columns = static_cast<std::int32_t>(layout.columns);
     problem.steps = static_cast<std::int32_t>(steps());
     const std::int32_t unit = gemm.block_scales ? kMmaBlockSteps : 1;
-    problem.split_steps = mma_tile_count(problem.steps, choice.splits * unit) * unit;
-    problem.splits = mma_tile_count(problem.steps, problem.split_steps);  // none of them is empty
-    problem.row_tiles = mma_tile_count(layout.rows, choice.tile.rows);
-    problem.column_tiles = mma_tile_count(layout.columns, choice.tile.columns);
+    problem.split_steps = part_count(problem.steps, choice.splits * unit) * unit;
+    problem.splits = part_count(problem.steps, problem.split_steps);  // none of them is empty
+    problem.row_tiles = part_count(layout.rows, choice.tile.rows);
+    problem.column_tiles = part_count(layout.columns, choice.tile.columns);
     problem.group = choice.group;
     problem.batches = static_cast<std::int32_t>(layout.batches());
     problem.inner_batches = static_cast<std::int32_t>(layout.within.extent);
