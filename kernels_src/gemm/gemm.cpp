@@ -86,24 +86,14 @@ Array run_plain(const Gemm& gemm, const ProductEpilogue& ready, const Array& res
   return result;
 }
 
-Array run_gated(const Gemm& gemm, ScalarType out, const Stream& on) {
-  Shape shape = product_shape(gemm.a, gemm.b);
-  shape.back() /= 2;
-  const Array result =
-      gemm.out ? *gemm.out : Array::empty(gemm.a.device(), std::move(shape), out, on);
-  const ProductEpilogue ready = ready_epilogue(gemm.epilogue, out, on);
-  if (result.size() == 0) return result;
-  if (fuses_gate(gemm) && run_fast(gemm, ready, result, on)) {
-    result.use_on(on);
-    use_epilogue(ready, on);
-    return result;
-  }
+/// The product in float32, and the gate by a kernel behind it.
+Array run_gate_apart(const Gemm& gemm, ScalarType type, const Stream& on) {
   Gemm both = gemm;
   const ProductEpilogue rest = take_gate(both.epilogue);
   both.out.reset();
   both.type = ScalarType::float32;
   const Array gated = run_rest(run_checked(both, on), rest, {}, on);
-  return deliver(gemm.out, out == ScalarType::float32 ? gated : cast(gated, out, on), on);
+  return deliver(gemm.out, type == ScalarType::float32 ? gated : cast(gated, type, on), on);
 }
 
 }  // namespace
@@ -144,12 +134,15 @@ Array run_checked(const Gemm& gemm, const Stream& stream) {
   Device& device = gemm.a.device();
   const ScalarType type = gemm_result_type(gemm);
   const Stream on = stream ? stream : Stream::legacy(device);
-  if (gemm.epilogue.gate) return run_gated(gemm, type, on);
-  Array result =
-      gemm.out ? *gemm.out : Array::empty(device, product_shape(gemm.a, gemm.b), type, on);
+  const bool gated = gemm.epilogue.gate.has_value();
+  Shape shape = product_shape(gemm.a, gemm.b);
+  if (gated) shape.back() /= 2;
+  Array result = gemm.out ? *gemm.out : Array::empty(device, std::move(shape), type, on);
   const ProductEpilogue ready = ready_epilogue(gemm.epilogue, type, on);
   if (result.size() == 0) return result;
-  if (!run_fast(gemm, ready, result, on)) result = run_plain(gemm, ready, result, on);
+  const bool is_done = (!gated || fuses_gate(gemm)) && run_fast(gemm, ready, result, on);
+  if (!is_done && gated) return run_gate_apart(gemm, type, on);
+  if (!is_done) result = run_plain(gemm, ready, result, on);
   result.use_on(on);
   use_epilogue(ready, on);
   return deliver(gemm.out, result, on);
