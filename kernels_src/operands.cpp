@@ -8,6 +8,7 @@
 #include "kernels_src/copy/copy.h"
 
 #include <bit>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -63,6 +64,12 @@ void require_alike(const Array& a, const char* a_name, const Array& b, const cha
 
 Array contiguous(const Array& array, const Stream& stream) {
   return array.is_contiguous() ? array : copy(array, stream);
+}
+
+Array reshaped(const Array& array, Shape shape, const Stream& stream) {
+  const std::size_t size = scalar_size(array.type());
+  const bool is_view = reshape_strides(array.shape(), array.strides(), shape, size).has_value();
+  return (is_view ? array : copy(array, stream)).reshape(std::move(shape));
 }
 
 RowView row_view(const Array& array, const Stream& stream) {

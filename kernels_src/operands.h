@@ -20,6 +20,8 @@ void require_one_device(const Array& a, const char* a_name, const Array& b, cons
 
 /// `array` itself, or a row-major copy of it where it has gaps or another order.
 Array contiguous(const Array& array, const Stream& stream);
+/// `array` as `shape`: a view where the strides allow, else of a copy.
+Array reshaped(const Array& array, Shape shape, const Stream& stream);
 
 /// An array seen as rows of contiguous elements, one stride apart.
 struct RowView {

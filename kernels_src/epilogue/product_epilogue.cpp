@@ -92,11 +92,7 @@ ProductEpilogue epilogue_rows(const ProductEpilogue& epilogue, const Shape& rows
                               const Stream& stream) {
   ProductEpilogue made = epilogue;
   for_each_operand(epilogue, [&](const Array& array, const EpilogueOperand& operand) {
-    if (operand.by_column) return;
-    const bool is_view =
-        reshape_strides(array.shape(), array.strides(), rows, scalar_size(array.type()))
-            .has_value();
-    made.*operand.array = (is_view ? array : contiguous(array, stream)).reshape(rows);
+    if (!operand.by_column) made.*operand.array = reshaped(array, rows, stream);
   });
   return made;
 }

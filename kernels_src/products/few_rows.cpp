@@ -1,9 +1,9 @@
 // Cuts operands down to two or three dimensions for skinny kernels.
 #include "kernels_src/products/few_rows.h"
 
-#include "kernels_src/copy/copy.h"
 #include "kernels_src/gemv/skinny.h"
 #include "kernels_src/matmul/matmul_batch.h"
+#include "kernels_src/operands.h"
 #include "kernels_src/products/product_planner.h"
 
 #include <algorithm>
@@ -66,13 +66,6 @@ std::optional<ProductKey> exchanged_key(const Array& a, const Array& b, FewRows 
   return product_key(turned_batch(as_batch(b)), turned_batch(as_batch(a)), a.type());
 }
 
-Array reshaped_for_rows(const Array& array, Shape shape, const Stream& stream) {
-  const std::size_t size = scalar_size(array.type());
-  if (reshape_strides(array.shape(), array.strides(), shape, size))
-    return array.reshape(std::move(shape));
-  return copy(array, stream).reshape(std::move(shape));
-}
-
 Array few_rows_product(const Array& a, const Array& b, FewRows form, const SkinnyPlan& plan,
                        const Stream& stream) {
   const std::int64_t k = a.shape().back();
@@ -83,8 +76,7 @@ Array few_rows_product(const Array& a, const Array& b, FewRows form, const Skinn
     return run_skinny({.x = x, .weights = weights, .plan = plan}, product, stream)
         .reshape(std::move(shape));
   };
-  if (form == FewRows::rows)
-    return run(reshaped_for_rows(a, {a.size() / k, k}, stream), b.transpose());
+  if (form == FewRows::rows) return run(reshaped(a, {a.size() / k, k}, stream), b.transpose());
   if (form == FewRows::column) return run(b.transpose(), a);
   const Array left = as_batch(a), right = as_batch(b);
   return form == FewRows::batch_rows ? run(left, turned_batch(right))

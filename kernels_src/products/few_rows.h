@@ -27,9 +27,6 @@ FewRows few_rows_form(const Array& a, const Array& b);
 /// The key of b^T @ a^T in the forms of one column; nothing in others.
 std::optional<ProductKey> exchanged_key(const Array& a, const Array& b, FewRows form);
 
-/// `array` as `shape`: a view where the strides allow, else of a copy.
-Array reshaped_for_rows(const Array& array, Shape shape, const Stream& stream);
-
 /// a @ b in a form other than none, by a skinny kernel.
 Array few_rows_product(const Array& a, const Array& b, FewRows form, const SkinnyPlan& plan,
                        const Stream& stream);

@@ -3,7 +3,6 @@
 
 #include "base/errors.h"
 #include "base/format.h"
-#include "kernels_src/copy/copy.h"
 #include "kernels_src/gemm/gemm.h"
 #include "kernels_src/gemv/skinny.h"
 #include "kernels_src/operands.h"
@@ -182,14 +181,14 @@ Array linear(const LinearCall& call, const Stream& stream) {
   const bool is_matrix = call.x.ndim() == 2;
   // Most operands are taken as they are: a copy of an Array allocates its shape and strides.
   std::optional<Array> matrix, rounded, target;
-  std::optional<ProductEpilogue> reshaped;
-  if (!is_matrix) matrix = reshaped_for_rows(call.x, {rows, k}, stream);
+  std::optional<ProductEpilogue> row_epilogue;
+  if (!is_matrix) matrix = reshaped(call.x, {rows, k}, stream);
   if (!few && call.scale) rounded = rounded_weights(call, stream);
-  if (!is_matrix) reshaped = epilogue_rows(call.epilogue, {rows, n}, stream);
+  if (!is_matrix) row_epilogue = epilogue_rows(call.epilogue, {rows, n}, stream);
   if (call.out) target = linear_target(call, shape, rows, stream);
   const Array& x = matrix ? std::as_const(*matrix) : call.x;
   const Array& weights = rounded ? std::as_const(*rounded) : call.weights;
-  const ProductEpilogue& epilogue = reshaped ? std::as_const(*reshaped) : call.epilogue;
+  const ProductEpilogue& epilogue = row_epilogue ? std::as_const(*row_epilogue) : call.epilogue;
   Array result = LinearWork{call, x, weights, epilogue, target, few, stream}.run();
   if (!is_matrix || call.out) result = result.reshape(shape);
   if (call.out) return deliver(call.out, result, stream);

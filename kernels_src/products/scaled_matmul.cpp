@@ -76,11 +76,7 @@ Array scaled_matmul(const ScaledMatmul& call, const Stream& stream) {
   for (std::size_t i = 0; i + 1 < shape.size(); ++i) rows *= shape[i];
   // Rows of all matrices become rows of one.
   const auto as_rows = [&](const Array& array, std::int64_t columns) {
-    const Shape wanted{rows, columns};
-    const bool as_it_is =
-        reshape_strides(array.shape(), array.strides(), wanted, scalar_size(array.type()))
-            .has_value();
-    return (as_it_is ? array : contiguous(array, stream)).reshape(wanted);
+    return reshaped(array, {rows, columns}, stream);
   };
   Gemm gemm{.a = as_rows(call.a, inner), .b = call.b};
   gemm.epilogue.bias = call.bias;

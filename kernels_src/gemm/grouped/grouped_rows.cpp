@@ -22,10 +22,7 @@ constexpr std::int64_t kMostGroupedRows = 1'000'000'000;
 
 Array as_grouped_rows(const Array& array, const Stream& on) {
   if (array.ndim() == 2) return array;
-  const Shape shape = {array.shape()[0] * array.shape()[1], array.shape()[2]};
-  const bool fits =
-      reshape_strides(array.shape(), array.strides(), shape, scalar_size(array.type())).has_value();
-  return (fits ? array : contiguous(array, on)).reshape(shape);
+  return reshaped(array, {array.shape()[0] * array.shape()[1], array.shape()[2]}, on);
 }
 
 std::size_t table_bytes(std::int64_t groups) {
