@@ -73,7 +73,7 @@ bool takes_tiles(const Device& device, const ProductRequest& request) {
     return true;
   if (key.a == ScalarType::float32 || key.a == ScalarType::float64) return has_fma(device, key.a);
   const bool has_tiles = is_half(key.a) || key.a == ScalarType::int8;
-  return has_tiles && key.a == key.b && has_mma(device, key.a) && key.inner > 0 &&
+  return has_tiles && key.a == key.b && has_mma(device, key.a) &&
          request.multiplications >= kLeastProducts;
 }
 
@@ -122,10 +122,8 @@ ProductPlan plan_product(const Device& device, const ProductRequest& request) {
   const ProductRow tuned = tuned_product(device, request.key);
   const bool is_skinny = tuned && std::holds_alternative<SkinnyPlan>(*tuned);
   if (tuned && (request.few ? is_skinny || !request.skinny_only : !is_skinny)) return *tuned;
-  if (request.few) {
-    const bool may_tile = !tuned && !request.skinny_only && !request.adds;
-    if (!may_tile || !prefers_tiles(device, request)) return SkinnyPlan{};
-  }
+  if (request.few && (request.skinny_only || request.adds || !prefers_tiles(device, request)))
+    return SkinnyPlan{};
   const bool is_layer = request.use == ProductUse::layer;
   if ((is_layer || !request.exchanged) && takes_tiles(device, request))
     return tiles(device, request.key);
