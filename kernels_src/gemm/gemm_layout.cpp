@@ -87,25 +87,6 @@ GemmOperand padded_copy(const Array& array, const Stream& stream, std::optional<
   return {std::move(copy), dense_rows, array};
 }
 
-/// The dimensions in front of a result of `shape`, the innermost first.
-std::vector<GemmBatchDim> batch_dims(const Array& a, const Array& b, const Shape& shape) {
-  std::vector<GemmBatchDim> dims;
-  for (int d = 3; d <= static_cast<int>(shape.size()); ++d) {
-    const GemmBatchDim dim{shape[shape.size() - static_cast<std::size_t>(d)], step_from_end(a, d),
-                           step_from_end(b, d)};
-    if (dim.extent == 1) continue;
-    if (!dims.empty()) {
-      GemmBatchDim& last = dims.back();
-      if (dim.a == last.a * last.extent && dim.b == last.b * last.extent) {
-        last.extent *= dim.extent;
-        continue;
-      }
-    }
-    dims.push_back(dim);
-  }
-  return dims;
-}
-
 }  // namespace
 
 std::int64_t operand_pitch(std::int64_t bytes) noexcept {
@@ -167,7 +148,7 @@ std::optional<GemmLayout> gemm_layout(const GemmOperand& a, const GemmOperand& b
   layout.columns = extent_from_end(b.array, 1);
   layout.a_stride = stride_from_end(a.array, a.dense_rows ? 2 : 1);
   layout.b_stride = stride_from_end(b.array, b.dense_rows ? 2 : 1);
-  std::vector<GemmBatchDim> dims = batch_dims(a.array, b.array, shape);
+  std::vector<BatchDim> dims = batch_dims(a.array, b.array, shape);
   if (a.dense_rows && !dims.empty() && dims.front().b == 0 && dims.front().a != 0 &&
       (layout.rows == 1 || dims.front().a == layout.rows * layout.a_stride)) {
     if (layout.rows == 1) layout.a_stride = dims.front().a;

@@ -4,6 +4,7 @@
 #include "array/array.h"
 #include "core/stream.h"
 #include "jit/kernels_ahead.h"
+#include "kernels_src/matmul/matmul_batch.h"
 
 #include <cstdint>
 #include <initializer_list>
@@ -47,14 +48,10 @@ const Kernel& kernel_for(std::initializer_list<const GemmOperand*> operands,
 /// Bytes between the lines of a contiguous matrix, or of the copy if tensor maps cannot take it.
 std::int64_t operand_pitch(std::int64_t bytes) noexcept;
 
-/// A dimension of a batch: strides in bytes, 0 where all products have one operand.
-struct GemmBatchDim {
-  std::int64_t extent = 1, a = 0, b = 0;
-};
 struct GemmLayout {
   std::int64_t rows = 0, columns = 0, inner = 0;
   std::int64_t a_stride = 0, b_stride = 0;  ///< bytes between dense rows (columns)
-  GemmBatchDim within{}, outer{};           ///< the inner and the outer dimension of the batch
+  BatchDim within{}, outer{};               ///< the inner and the outer dimension of the batch
   std::int64_t batches() const noexcept { return within.extent * outer.extent; }
 };
 /// The layout of products whose result has `shape`, as both operands may repeat along a dimension

@@ -117,9 +117,9 @@ struct FastGemm {
   /// The maps of a's rows or b's columns. `along_inner`: their elements follow each other along the
   /// inner dimension; `stride`: the bytes between lines of the other one.
   OperandTileMaps operand_maps(const Array& operand, std::int64_t lines, bool along_inner,
-                               std::int64_t stride, std::int64_t GemmBatchDim::*step,
+                               std::int64_t stride, std::int64_t BatchDim::*step,
                                int tma_lines) const {
-    const auto extent = [&](const GemmBatchDim& dim) { return dim.*step == 0 ? 1 : dim.extent; };
+    const auto extent = [&](const BatchDim& dim) { return dim.*step == 0 ? 1 : dim.extent; };
     const auto element = static_cast<std::int64_t>(scalar_size(operand.type()));
     MapSubject subject{.address = operand.address(),
                        .shape = {extent(layout.outer), extent(layout.within), lines, layout.inner},
@@ -192,10 +192,10 @@ struct FastGemm {
                                 choose_store(result.type(), problem.columns),
                                 accumulation()};
     const OperandTileMaps left =
-        operand_maps(a.array, layout.rows, a.dense_rows, layout.a_stride, &GemmBatchDim::a,
+        operand_maps(a.array, layout.rows, a.dense_rows, layout.a_stride, &BatchDim::a,
                      tile.a_tma_lines(a.dense_rows, promotes));
     const OperandTileMaps right =
-        operand_maps(b.array, layout.columns, !b.dense_rows, layout.b_stride, &GemmBatchDim::b,
+        operand_maps(b.array, layout.columns, !b.dense_rows, layout.b_stride, &BatchDim::b,
                      tile.b_tma_lines(!b.dense_rows, ending.gate.has_value(), promotes));
     const GemmEdgeMaps edges{left.edge, right.edge};
     CUtensorMap map_out{};

@@ -6,16 +6,8 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace kernwright::kernels {
-namespace {
-
-struct MatrixBatchDim {
-  std::int64_t extent, a, b;
-};
-
-}  // namespace
 
 void refuse_matrix_shapes(const Array& a, const Array& b) {
   throw InvalidArgument(
@@ -75,35 +67,38 @@ void ProductBatch::drop_innermost() noexcept {
   --ndim;
 }
 
-ProductBatch matrix_batch(const Array& a, const Array& b) {
-  std::vector<MatrixBatchDim> kept;
-  for (int d = 3; d <= std::max(a.ndim(), b.ndim()); ++d) {
-    const std::int64_t a_extent = extent_from_end(a, d), b_extent = extent_from_end(b, d);
-    const std::int64_t a_stride = step_from_end(a, d), b_stride = step_from_end(b, d);
-    if (a_extent != b_extent && a_extent != 1 && b_extent != 1) refuse_matrix_shapes(a, b);
-    const std::int64_t extent = a_extent == 1 ? b_extent : a_extent;
-    if (extent == 1) continue;
-    if (!kept.empty()) {
-      MatrixBatchDim& last = kept.back();
-      if (a_stride == last.a * last.extent && b_stride == last.b * last.extent) {
-        last.extent *= extent;
+std::vector<BatchDim> batch_dims(const Array& a, const Array& b, const Shape& shape) {
+  std::vector<BatchDim> dims;
+  for (int d = 3; d <= static_cast<int>(shape.size()); ++d) {
+    const BatchDim dim{shape[shape.size() - static_cast<std::size_t>(d)], step_from_end(a, d),
+                       step_from_end(b, d)};
+    if (dim.extent == 1) continue;
+    if (!dims.empty()) {
+      BatchDim& last = dims.back();
+      if (dim.a == last.a * last.extent && dim.b == last.b * last.extent) {
+        last.extent *= dim.extent;
         continue;
       }
     }
-    kept.push_back({extent, a_stride, b_stride});
+    dims.push_back(dim);
   }
-  if (kept.size() > kMaxBatchDims) {
+  return dims;
+}
+
+ProductBatch matrix_batch(const Array& a, const Array& b) {
+  const std::vector<BatchDim> dims = batch_dims(a, b, product_shape(a, b));
+  if (dims.size() > kMaxBatchDims) {
     throw InvalidArgument(
         format("a matrix product of {} and {} has more than {} dimensions in "
                "front; reshape() them to fewer",
                a.identify(), b.identify(), kMaxBatchDims));
   }
   ProductBatch batch;
-  batch.ndim = static_cast<std::int32_t>(kept.size());
-  for (std::size_t d = 0; d < kept.size(); ++d) {
-    batch.extent[d] = kept[d].extent;
-    batch.a[d] = kept[d].a;
-    batch.b[d] = kept[d].b;
+  batch.ndim = static_cast<std::int32_t>(dims.size());
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    batch.extent[d] = dims[d].extent;
+    batch.a[d] = dims[d].a;
+    batch.b[d] = dims[d].b;
   }
   return batch;
 }

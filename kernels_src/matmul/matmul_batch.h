@@ -5,10 +5,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace kernwright::kernels {
 
 constexpr std::size_t kMaxBatchDims = 6;
+
+/// A dimension of a batch: strides in bytes, 0 where all products have one operand.
+struct BatchDim {
+  std::int64_t extent = 1, a = 0, b = 0;
+};
+/// The dimensions in front of a result of `shape`, the innermost first, none of extent 1.
+/// Neighbouring dimensions contiguous in both operands are merged.
+std::vector<BatchDim> batch_dims(const Array& a, const Array& b, const Shape& shape);
 
 /// The broadcast leading dimensions, the innermost first: extents, none of them 1, and strides in
 /// bytes. `ProductBatch` of matmul.cu and of fma_gemm.cu has the same fields.
@@ -20,8 +29,8 @@ struct ProductBatch {
   void drop_innermost() noexcept;
 };
 
-/// For a @ b. Neighbouring dimensions contiguous in both are merged. Throws InvalidArgument
-/// ("Incompatible dimensions") if the leading dimensions do not broadcast, or are too many.
+/// batch_dims() of a @ b. Throws InvalidArgument ("Incompatible dimensions") if the leading
+/// dimensions do not broadcast, or are too many.
 ProductBatch matrix_batch(const Array& a, const Array& b);
 
 /// The extent of the last axis (1), the one before it (2), ...; 1 where there is no such axis.
