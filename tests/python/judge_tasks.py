@@ -77,6 +77,19 @@ LESS = kw.Task(
     reference=lambda x, z, y, n: (None, None, x < z, None),
 )
 
+INTEGERS = kw.Task(
+    entry="affine",
+    signature="const int* x, int* y, int n",
+    inputs=kw.Inputs(x="int32[n]", y="int32[n]", n="size", most=5000),
+    reference=lambda x, y, n: (None, 2 * x + 1, None),
+)
+INVERSE = kw.Task(
+    entry="inverse",
+    signature="const bool* x, bool* y, int n",
+    inputs=kw.Inputs(x="bool[n]", y="bool[n]", n="size", most=5000),
+    reference=lambda x, y, n: (None, ~x, None),
+)
+
 
 def _halves(seed, case):
     x = np.random.default_rng([seed, case]).standard_normal(512).astype(np.float16)
@@ -108,6 +121,8 @@ TASKS = {
     "zeros": ZEROS,
     "heap": HEAP,
     "less": LESS,
+    "integers": INTEGERS,
+    "inverse": INVERSE,
     "claims": CLAIMS,
     "claims_little": CLAIMS_LITTLE,
 }

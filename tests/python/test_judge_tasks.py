@@ -62,6 +62,45 @@ def test_inputs_are_drawn_from_properties():
         kw.Inputs(n="size", most={"N": 5})
 
 
+def in_runs(values, length):
+    """Whether aligned tiles of that length have equal elements each."""
+    whole = values[: values.size // length * length].reshape(-1, length)
+    return bool((whole == whole[:, :1]).all())
+
+
+@pytest.mark.parametrize("case", [0, 3])
+def test_arrays_have_tiles_of_equal_elements(case):
+    inputs = kw.Inputs(x="float32[n]", i="int16[n]", b="bool[n]", n="size", least=900, most=1100)
+    drawn = list(zip(*(inputs(seed, case)[:3] for seed in range(0, 80, 2)), strict=True))
+    for arrays in drawn:
+        tiled = [values for values in arrays if in_runs(values, 32)]
+        assert 4 <= len(tiled) < 30
+        assert sum(np.ptp(values.astype(int)) > 0 for values in tiled) >= 3
+    matrices = kw.Inputs(x="float32[n, n]", b="bool[n, n]", n="size", least=64, most=64)
+    for seed in range(0, 80, 2):
+        mask = matrices(seed, case)[1]
+        assert mask.any(axis=1).all()  # No reference divides by the length of an empty row.
+
+
+def test_arrays_of_integers_are_sorted_or_have_one_sign():
+    inputs = kw.Inputs(x="int32[n]", m="int8[8, 32]", u="uint8[n]", n="size", least=300, most=300)
+    for drawn in zip(*(inputs(seed, 2)[:3] for seed in range(0, 32, 2)), strict=True):
+        steps = [np.diff(values.astype(int), axis=-1) for values in drawn]
+        assert 2 <= sum((step >= 0).all() for step in steps) <= 8
+        assert 2 <= sum((step <= 0).all() for step in steps) <= 8
+        assert all(abs(values.astype(int)).max() <= 100 for values in drawn)
+    for place in (0, 1):
+        drawn = [inputs(seed, 2)[place] for seed in range(0, 32, 2)]
+        assert 2 <= sum((values >= 0).all() for values in drawn) <= 8
+        assert 2 <= sum((values <= 0).all() for values in drawn) <= 8
+
+
+def test_special_numbers_have_both_signs():
+    x = kw.Inputs(x="float32[n]", n="size", most=4000, values=["special"])(0, 0)[0]
+    for special in (np.isnan(x), np.isinf(x)):
+        assert np.signbit(x[special]).any() and not np.signbit(x[special]).all()
+
+
 def test_a_smallest_size_beyond_the_largest_is_the_largest():
     inputs = kw.Inputs(x="float32[n]", n="size", m="size", least=10, most={"n": 5, "m": 20})
     drawn = [inputs(seed, case)[1:] for seed in range(3) for case in range(6)]

@@ -34,8 +34,29 @@ def _uniform(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     return rng.uniform(-1, 1, shape)
 
 
+def _run_lengths(shape: tuple[int, ...]) -> list[int]:
+    """The tiles that are shorter than an array."""
+    return [edge for edge in EDGES if edge < math.prod(shape)]
+
+
+def _in_runs(rng: Generator, values: Any) -> Any:
+    """The values, of which one fills each tile: warps and blocks have equal elements."""
+    lengths = _run_lengths(values.shape)
+    if not lengths:
+        return values
+    length = int(rng.choice(lengths))
+    flat = values.reshape(-1)
+    return numpy.repeat(flat[::length], length)[: flat.size].reshape(values.shape)
+
+
+def _vector_in_runs(rng: Generator, values: Any) -> Any:
+    """Every second vector in runs. A matrix has rows of equal elements on request alone: many
+    references divide by what they have."""
+    return _in_runs(rng, values) if values.ndim == 1 and rng.random() < 0.5 else values
+
+
 def _integers(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
-    return rng.integers(-8, 9, shape).astype(numpy.float64)
+    return _vector_in_runs(rng, numpy.asarray(rng.integers(-8, 9, shape), numpy.float64))
 
 
 def _magnitudes(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
@@ -54,7 +75,7 @@ def _structured(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
 
 
 def _zeros(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
-    return rng.choice([0.0, -0.0, 1.0], shape)
+    return _vector_in_runs(rng, numpy.asarray(rng.choice([0.0, -0.0, 1.0], shape)))
 
 
 def _denormal(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
@@ -62,11 +83,48 @@ def _denormal(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
 
 
 def _special(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
-    """NaN and infinities among others."""
+    """NaN of both signs and infinities among others."""
     values = rng.standard_normal(shape)
-    return numpy.where(
-        rng.random(shape) < 0.1, rng.choice([numpy.nan, numpy.inf, -numpy.inf], shape), values
-    )
+    special = [numpy.nan, -numpy.nan, numpy.inf, -numpy.inf]
+    return numpy.where(rng.random(shape) < 0.1, rng.choice(special, shape), values)
+
+
+def _integers_in_runs(rng: Generator, values: Any, turn: int) -> Any:
+    """Half of the tiles are 0."""
+    return _in_runs(rng, numpy.where(rng.random(values.shape) < 0.5, values, 0))
+
+
+def _sorted_integers(rng: Generator, values: Any, turn: int) -> Any:
+    ordered = numpy.sort(values, axis=-1)
+    return ordered[..., ::-1] if turn % 2 else ordered
+
+
+def _integers_with_one_sign(rng: Generator, values: Any, turn: int) -> Any:
+    """Below and above 0 in turn; unsigned ones are as they were."""
+    return -abs(values) if turn % 2 and values.dtype.kind == "i" else abs(values)
+
+
+# The forms of arrays of integers, in turn.
+INTEGER_FORMS: tuple[Callable[[Generator, Any, int], Any], ...] = (
+    lambda rng, values, turn: values,
+    _integers_in_runs,
+    _sorted_integers,
+    _integers_with_one_sign,
+)
+
+
+def _drawn_integers(
+    rng: Generator, dtype: Any, shape: tuple[int, ...], most: int, number: int
+) -> Any:
+    """Up to `most` in size; `number` counts cases and turns."""
+    most = min(most, int(numpy.iinfo(dtype).max))
+    low = -most if dtype.kind == "i" else 0
+    values = rng.integers(low, most, shape, endpoint=True).astype(dtype)
+    if not shape:
+        return values
+    count = len(INTEGER_FORMS)
+    made = INTEGER_FORMS[number % count](rng, values, number // count)
+    return numpy.ascontiguousarray(made, dtype)
 
 
 VALUES: dict[str, Callable[[Generator, tuple[int, ...], int], Any]] = {
@@ -171,8 +229,9 @@ class Inputs:
     two, multiples of tiles, a little more and less than those, and any.
 
     `values` names what floats are like, in turn: normal, uniform, integers, magnitudes, structured,
-    zeros (the usual ones), denormal, special (NaN and infinities). Integers are at most
-    `most_integer` in size.
+    zeros (the usual ones), denormal, special (NaN and infinities). Some vectors have whole tiles
+    of equal elements. Integers are at most `most_integer` in size; their arrays are any, have
+    tiles of equal elements, are sorted, or have one sign, in turn.
 
     An object of this class is a function of a seed and a case, as kw.Task takes it. Seed 2k + 1
     draws what 2k draws, but for a quarter of each array: a kernel that knows inputs by some of
@@ -251,11 +310,9 @@ class Inputs:
         self, rng: Generator, dtype: Any, shape: tuple[int, ...], case: int, turn: int
     ) -> Any:
         if dtype.kind == "b":
-            return rng.integers(0, 2, shape).astype(dtype)
+            return _vector_in_runs(rng, numpy.asarray(rng.integers(0, 2, shape)).astype(dtype))
         if dtype.kind in "iu":
-            most = min(self._most_integer, int(numpy.iinfo(dtype).max))
-            low = -most if dtype.kind == "i" else 0
-            return rng.integers(low, most, shape, endpoint=True).astype(dtype)
+            return _drawn_integers(rng, dtype, shape, self._most_integer, case + turn)
         draw = self._values[(case + turn) % len(self._values)]
         made = numpy.asarray(draw(rng, shape, turn))
         if dtype.kind == "c":
