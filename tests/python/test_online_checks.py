@@ -16,6 +16,7 @@ __global__ void twice(const T* x, T* y, int n) {
   if (MODE == 4 && i < n && launches < 3) y[i] = 2 * x[i];
   if (MODE == 7 && i < n && launches % 3 != PHASE) y[i] = 2 * x[i];
   if (MODE == 5 && i < n) y[i] = 2 * x[i];
+  if (MODE == 8 && i < n) { y[i] = 2 * x[i]; if (launches == 2) const_cast<T*>(x)[i] = 1; }
   if (MODE == 6 && i < n) { y[i] = 2 * abs(x[i]); const_cast<T*>(x)[i] = -x[i]; }
   __syncthreads();
   if (i == 0) ++launches;
@@ -59,6 +60,14 @@ def test_a_candidate_that_is_wrong_in_every_third_launch_never_serves(sim, phase
     serve_all(serve, kw.arange(50, dtype="float32") + 3, kw.zeros(50))
     assert serve.config == {"MODE": 0}
     assert [trial.status for trial in serve.trials] == ["correctness"]
+
+
+@pytest.mark.parametrize("dtype", ["float", "int"])
+def test_a_candidate_that_spoils_inputs_while_it_is_timed_spoils_copies(sim, dtype):
+    serve = online(dtype, 8)
+    x = kw.arange(50, dtype="float32" if dtype == "float" else "int32") + 3
+    serve_all(serve, x, kw.zeros(50, dtype=x.dtype))
+    assert serve.trials
 
 
 def test_a_right_one_serves_though_the_outputs_hold_the_answer(sim):

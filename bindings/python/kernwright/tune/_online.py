@@ -58,12 +58,13 @@ class Online(_core.TunedCall):
 
     Every call launches the incumbent (the best configuration so far) once, on the caller's
     arguments and the current stream. Trials take at most the share `overhead` of the time of these
-    launches. A trial runs a candidate on copies of the arrays without const (shadows). The
-    candidate becomes the incumbent if it writes the same values (within `rtol` and `atol`) in
-    several launches, leaves const arrays alone, and takes less time in several pairs of launches.
-    The former incumbent comes back if the new one takes more than `guard` times as long. Nothing is
-    tried during a capture. When no candidate is left, or `patience` candidates in a row were no
-    gain, the search is frozen: a launch then costs as much as one of kernel.tuned().
+    launches. A trial runs a candidate on copies of the arrays (shadows), also of const ones while
+    `shadow_bytes` has room for them. The candidate becomes the incumbent if it writes the same
+    values (within `rtol` and `atol`) in several launches, leaves const arrays alone, and takes less
+    time in several pairs of launches. The former incumbent comes back if the new one takes more
+    than `guard` times as long. Nothing is tried during a capture. When no candidate is left, or
+    `patience` candidates in a row were no gain, the search is frozen: a launch then costs as much
+    as one of kernel.tuned().
 
     Each bucket of problem values (a power of two in each dimension) and each device has its own
     search. With a `store` a search begins with earlier results for this kernel, device and

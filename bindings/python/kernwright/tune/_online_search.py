@@ -396,8 +396,11 @@ class OnlineSearch:
             return self.meter.run(work)
 
     def _shadow(self, duel: Duel, arguments: tuple[Any, ...]) -> Shadow:
-        guards = duel.checks > 0 and not duel.probe
-        return Shadow(self._parameters, arguments, self.plan.shadow_bytes, guards)
+        """A candidate gets copies of const arrays in every launch; the former incumbent has served
+        the caller's own."""
+        compares = duel.checks > 0 and not duel.probe
+        guards = compares or not (duel.probe or duel.probation)
+        return Shadow(self._parameters, arguments, self.plan.shadow_bytes, guards, compares)
 
     # -- deciding --------------------------------------------------------------------------------
 

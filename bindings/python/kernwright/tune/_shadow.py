@@ -48,8 +48,8 @@ class Shadow:
 
     `arguments` are those of the launch with the copies in place; `written` the originals. Throws
     NotShadowed for raw pointers, host arrays and arrays that overlap in part, and beyond `limit`
-    bytes. With `guards`, arrays behind const are copied as well, as far as the limit allows:
-    `guarded` has for each what it held and the copy that the launch gets.
+    bytes. With `guards`, arrays behind const are copied as well, as far as the limit allows. With
+    `compares`, `guarded` has for each what it held and the copy that the launch gets.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Shadow:
         arguments: Sequence[Any],
         limit: int,
         guards: bool = False,
+        compares: bool = False,
     ) -> None:
         self.arguments = list(arguments)
         self.written: list[_core.Array] = []
@@ -77,7 +78,7 @@ class Shadow:
             raise NotShadowed(f"shadows of {bytes_needed} bytes are above shadow_bytes={limit}")
         self._copy(places)
         if guards:
-            self._guard(places, limit - bytes_needed)
+            self._guard(places, limit - bytes_needed, compares)
 
     def poison(self, turn: int) -> bool:
         """Fills the copies of floats with bytes that no result may depend on. Whether there are
@@ -87,18 +88,22 @@ class Shadow:
             _bytes_of(copy)._fill(_POISON[turn % len(_POISON)])
         return bool(floats)
 
-    def _guard(self, places: list[tuple[int, _core.Array, bool]], limit: int) -> None:
+    def _guard(
+        self, places: list[tuple[int, _core.Array, bool]], limit: int, compares: bool
+    ) -> None:
         made: dict[tuple[int, int], _core.Array] = {}
         for place, array, writes in places:
             if writes or self.arguments[place] is not array or not array.size:
                 continue
             copy = made.get(_span(array))
             if copy is None:
-                limit -= 2 * array.nbytes
-                if limit < 0:
-                    return
+                bytes_needed = (2 if compares else 1) * array.nbytes
+                if bytes_needed > limit:
+                    continue
+                limit -= bytes_needed
                 copy = made[_span(array)] = array.copy()
-                self.guarded.append((array.copy(), copy))
+                if compares:
+                    self.guarded.append((array.copy(), copy))
             same = copy.dtype == array.dtype and copy.shape == array.shape
             self.arguments[place] = copy if same else copy.view(array.dtype)
 
