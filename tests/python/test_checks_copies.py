@@ -183,3 +183,21 @@ extern "C" __global__ void f(const float* x) {
         with kw.checks(), pytest.raises(kw.DeviceFault) as caught:
             kw.kernel(source, defines={"OFFSET": offset})[1, 1](kw.zeros(8))
         assert caught.value.kind == "alignment"
+
+
+@pytest.mark.parametrize("read", [0, 4])
+def test_a_copy_that_reads_nothing_races_with_no_write_of_its_source(read):
+    """Vectors are written over places in their middle; copies of 0 bytes may name any place."""
+    source = r"""
+extern "C" __global__ void f(float* y) {
+  __shared__ float tile[32];
+  unsigned to = (unsigned)__cvta_generic_to_shared(tile + threadIdx.x);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+               :: "r"(to), "l"(y + 4 * threadIdx.x + 2), "r"(READ) : "memory");
+  reinterpret_cast<float4*>(y)[threadIdx.x] = float4{1, 2, 3, 4};
+}"""
+    y = kw.zeros(128)
+    with kw.checks() as report:
+        kw.kernel(source, defines={"READ": read})[1, 32](y)
+    assert {finding.kind for finding in report} == ({"race"} if read else set()), str(report)
+    np.testing.assert_array_equal(y.numpy(), np.tile([1, 2, 3, 4], 32))

@@ -26,7 +26,7 @@ struct AsyncCopy {
   Watcher* reader = nullptr;  ///< of the block with that memory
 
   bool reads(std::uint64_t begin, std::uint64_t end) const noexcept {
-    return begin < from + source && end > from;
+    return source != 0 && begin < from + source && end > from;
   }
   /// Whether it writes the same bytes to the same place from the same source.
   bool repeats(const AsyncCopy& other) const noexcept {
