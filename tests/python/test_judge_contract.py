@@ -129,6 +129,15 @@ def test_a_kernel_may_add_to_an_output(judge, code):
     assert verdict.accepted, str(verdict)
 
 
+def test_other_contents_of_outputs_cause_no_warnings_of_numpy(judge, recwarn):
+    """Random bytes are signaling NaN at times, and a cast of these warns."""
+    text = GOOD.replace("y[i] = 2 * x[i] + 1", "y[i] += 2 * x[i] + 1")
+    task = affine(reference=lambda x, y, n: (None, y + (2 * np.float64(1) * x + 1), None))
+    for seed in range(4):
+        assert judge.judge(text, task, seed=seed).accepted
+    assert not [str(one.message) for one in recwarn if one.category is RuntimeWarning]
+
+
 # --- warnings -----------------------------------------------------------------------------------
 
 COLUMNS = 4096
