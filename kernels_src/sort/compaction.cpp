@@ -131,7 +131,7 @@ void gather_parts(const Array& array, const Array& places, const Array& to, std:
 void require_mask(const Array& array, const Array& mask) {
   if (mask.type() != ScalarType::boolean) {
     throw ArgumentError(
-        format("a mask is an array of bool, got an {}; compare, or cast it with .astype(bool)",
+        format("a mask is an array of bool, got {}; compare, or cast it with .astype(bool)",
                mask.identify()));
   }
   require_one_device(array, mask);

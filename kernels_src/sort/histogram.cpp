@@ -88,7 +88,7 @@ Array add_counts(const Array& array, const DeviceBins& bins, HistogramKernel par
 void require_integers(const Array& array, const char* function) {
   const ScalarType type = array.type();
   if (type == ScalarType::boolean || is_signed_integer(type) || is_unsigned_integer(type)) return;
-  throw ArgumentError(format("{}() counts integers, got an {}; cast it with .astype(\"int64\")",
+  throw ArgumentError(format("{}() counts integers, got {}; cast it with .astype(\"int64\")",
                              function, array.identify()));
 }
 

@@ -40,7 +40,7 @@ Array from_rows(const Array& rows, int axis, const Stream& stream) {
 void require_order(const Array& array, const char* function) {
   if (!is_complex(array.type())) return;
   throw ArgumentError(
-      format("{}() got an {}: complex numbers have no order; sort by their real part or "
+      format("{}() got {}: complex numbers have no order; sort by their real part or "
              "magnitude",
              function, array.identify()));
 }
