@@ -92,9 +92,8 @@ void convert_address(const ArgumentPlan& plan, const PointerArgument& pointer, s
 }
 
 bool is_memory_block(py::handle value) {
-  static const py::handle type =
-      py::object(py::module_::import("kernwright._core").attr("MemoryBlock")).release();
-  return py::isinstance(value, type);
+  static constinit KeptObject type;
+  return py::isinstance(value, type.member("kernwright._core", "MemoryBlock"));
 }
 
 /// Memory without a type, as an address is.

@@ -431,6 +431,8 @@ void define_protocols(ArrayClass& type) {
 void bind_array(py::module_& m) {
   ArrayClass type(m, "Array");
   find_array(Py_None);  // finds the type now: launches ask without the GIL
+  // Now, too: its first use gives up the GIL, and a daemon thread could not come back at the end.
+  py::detail::npy_api::get();
   define_properties(type);
   define_methods(type);
   define_library_methods(type);

@@ -81,9 +81,10 @@ void read_torch(py::handle value, Device& device, const Stream& stream, ArrayArg
   argument.address = data_ptr.call(value).cast<std::uintptr_t>();
   argument.contiguous = is_contiguous.call(value).cast<bool>();
   argument.nbytes = nbytes.get(value).cast<std::size_t>();
-  static PyObject* raw_stream =
-      import_function("torch._C", "_cuda_getCurrentRawStream").release().ptr();
-  order_after(device, py::handle(raw_stream)(index).cast<std::uintptr_t>(), stream);
+  static constinit KeptObject raw_stream;
+  const py::handle current =
+      raw_stream.get([] { return import_function("torch._C", "_cuda_getCurrentRawStream"); });
+  order_after(device, current(index).cast<std::uintptr_t>(), stream);
 }
 
 void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgument& argument) {
@@ -100,8 +101,10 @@ void read_cupy(py::handle value, Device& device, const Stream& stream, ArrayArgu
   argument.address = ptr.get(memory).cast<std::uintptr_t>();
   argument.contiguous = c_contiguous.get(flags.get(value)).cast<bool>();
   argument.nbytes = nbytes.get(value).cast<std::size_t>();
-  static PyObject* current = import_function("cupy.cuda", "get_current_stream").release().ptr();
-  order_after(device, ptr.get(py::handle(current)()).cast<std::uintptr_t>(), stream);
+  static constinit KeptObject current_stream;
+  const py::handle current =
+      current_stream.get([] { return import_function("cupy.cuda", "get_current_stream"); });
+  order_after(device, ptr.get(current()).cast<std::uintptr_t>(), stream);
 }
 
 }  // namespace

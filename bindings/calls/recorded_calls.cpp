@@ -204,6 +204,7 @@ bool handle_recorded(PyObject* function, PlainCall plain, PyObject* const* argum
   const Entry& entry = found->second;
   const Arguments given{arguments, static_cast<std::size_t>(PyVectorcall_NARGS(count)), keywords};
   if (has_option(entry, given)) {
+    const StopAtExit stop;
     result = PyObject_Vectorcall(entry.handler, arguments, count, keywords);
     return true;
   }
@@ -237,6 +238,7 @@ PyObject* note_operator(const char* name, PyObject* result, PyObject* a, PyObjec
 }
 
 PyObject* record_in_place(const char* name, PyObject* a, PyObject* b) noexcept {
+  const StopAtExit stop;
   return PyObject_CallFunction(handlers->in_place, "sOO", name, a, b);
 }
 
@@ -248,6 +250,7 @@ bool allow_launch(const std::string& kernel, PyObject* const* arguments,
     Py_INCREF(arguments[i]);
     PyTuple_SET_ITEM(given, static_cast<Py_ssize_t>(i), arguments[i]);
   }
+  const StopAtExit stop;
   PyObject* const allowed = PyObject_CallFunction(handlers->launches, "sO", kernel.c_str(), given);
   Py_DECREF(given);
   Py_XDECREF(allowed);

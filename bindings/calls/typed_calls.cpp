@@ -166,6 +166,7 @@ void explain_failure(const char* helper, const py::tuple& context, PyObject* con
                      std::size_t count, PyObject* keywords) noexcept {
   py::error_already_set error;
   try {
+    const StopAtExit stop;
     if (!is_explained(error)) return error.restore();
     const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
     py::tuple given(positional);
@@ -177,8 +178,10 @@ void explain_failure(const char* helper, const py::tuple& context, PyObject* con
           py::handle(arguments[positional + static_cast<std::size_t>(i)]);
     }
     if (error.trace()) PyException_SetTraceback(error.value().ptr(), error.trace().ptr());
-    const py::object made =
-        module_member("kernwright._support.calls", helper)(*context, given, named, error.value());
+    const py::object explain = module_member("kernwright._support.calls", helper);
+    const auto all = py::reinterpret_steal<py::tuple>(
+        PySequence_Concat(context.ptr(), py::make_tuple(given, named, error.value()).ptr()));
+    const py::object made = call_python(explain, all);
     if (made.is_none()) return error.restore();
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(made.ptr())), made.ptr());
   } catch (...) {  // at the end of the interpreter nothing can be imported

@@ -42,6 +42,20 @@ struct SchedulerObject {
   std::shared_ptr<schedule::Policy> policy;
 };
 
+/// At the end of the interpreter work of a task may have stopped for good: the scheduler stays.
+void end_scheduler(Scheduler* scheduler) noexcept {
+  try {
+    if (is_interpreter_ending() && !scheduler->close(std::chrono::milliseconds(100))) return;
+  } catch (const std::exception&) {
+    return;  // the end comes from within the work of a task
+  }
+  delete scheduler;
+}
+
+std::shared_ptr<Scheduler> share_scheduler(std::unique_ptr<Scheduler> scheduler) {
+  return {scheduler.release(), &end_scheduler};
+}
+
 /// A thread that waits in front of a launch gives Python's lock to others.
 constexpr PauseHooks kPauseHooks = {
     []() noexcept -> void* { return PyGILState_Check() != 0 ? new GilRelease : nullptr; },
@@ -282,7 +296,8 @@ Unlocked<SchedulerObject> make_scheduler(const py::object& device, const py::obj
   Device& chosen =
       is_partition ? device.cast<const Partition&>().device() : device_argument(device);
   return known_scheduler(
-      without_gil([&] { return std::make_shared<Scheduler>(chosen, std::move(options)); }),
+      without_gil(
+          [&] { return share_scheduler(std::make_unique<Scheduler>(chosen, std::move(options))); }),
       std::move(own_policy));
 }
 
@@ -300,7 +315,7 @@ Unlocked<SchedulerObject> make_partition(const SchedulerObject& self, const py::
   options.policy = own_policy;
   options.share = plain_number(share, "share");
   auto made = without_gil([&]() -> std::shared_ptr<Scheduler> {
-    return self.scheduler->partition(count, std::move(options));
+    return share_scheduler(self.scheduler->partition(count, std::move(options)));
   });
   return known_scheduler(std::move(made), std::move(own_policy));
 }
@@ -384,14 +399,14 @@ py::object scheduler_view(const char* name, const py::object& self) {
 /// Tasks without an end at the exit of the interpreter: those waiting are cancelled, those running
 /// at their next launch. Nothing is waited for.
 void end_schedulers() {
-  std::vector<std::shared_ptr<Scheduler>> alive;
+  const GilRelease unlocked;
+  std::vector<std::shared_ptr<Scheduler>> alive;  // the last reference may wait for tasks
   {
     const std::lock_guard lock(schedulers().mutex);
     for (const auto& known : schedulers().list) {
       if (auto scheduler = known.lock()) alive.push_back(std::move(scheduler));
     }
   }
-  const GilRelease unlocked;
   for (const auto& scheduler : alive) {
     for (const auto& task : scheduler->live()) scheduler->cancel(task);
   }

@@ -21,27 +21,26 @@ py::object number_or_none(const std::optional<schedule::Time>& time) {
 }
 
 py::object candidate_object(const Candidate& candidate) {
-  static PyObject* const type =
-      module_member("kernwright.schedule._policy", "Candidate").release().ptr();
+  static constinit KeptObject type;
   const schedule::TaskSpec& spec = candidate.task->spec();
-  return named_tuple(
-      type, py::make_tuple(candidate.task->id(), text_object(spec.name), text_object(spec.model),
-                           schedule::qos_name(candidate.qos), spec.priority,
-                           number_or_none(candidate.deadline),
-                           schedule::seconds(candidate.task->submitted()), candidate.share,
-                           candidate.used, candidate.progress));
+  return named_tuple(type.member("kernwright.schedule._policy", "Candidate"),
+                     py::make_tuple(candidate.task->id(), text_object(spec.name),
+                                    text_object(spec.model), schedule::qos_name(candidate.qos),
+                                    spec.priority, number_or_none(candidate.deadline),
+                                    schedule::seconds(candidate.task->submitted()), candidate.share,
+                                    candidate.used, candidate.progress));
 }
 
 py::object load_object(const Load& load) {
-  static PyObject* const type =
-      module_member("kernwright.schedule._policy", "Load").release().ptr();
+  static constinit KeptObject type;
   py::dict waiting;
   py::dict running;
   for (const schedule::Qos qos : schedule::kAllClasses) {
     waiting[schedule::qos_name(qos)] = load.waiting[schedule::ordinal(qos)];
     running[schedule::qos_name(qos)] = load.running[schedule::ordinal(qos)];
   }
-  return named_tuple(type, py::make_tuple(schedule::seconds(load.now), waiting, running));
+  return named_tuple(type.member("kernwright.schedule._policy", "Load"),
+                     py::make_tuple(schedule::seconds(load.now), waiting, running));
 }
 
 /// No lock of the scheduler is held when it is called, so it may take Python's.
@@ -79,7 +78,9 @@ class PythonPolicy final : public schedule::Policy {
     const auto policy = py::reinterpret_borrow<py::object>(object_);
     std::vector<py::object> objects;  // the policy may change its list
     for (const Candidate& candidate : candidates) objects.push_back(candidate_object(candidate));
-    const py::object chosen = policy.attr("choose")(py::cast(objects), load_object(load));
+    const py::object choose_one = policy.attr("choose");
+    const py::object chosen =
+        call_python(choose_one, py::make_tuple(py::cast(objects), load_object(load)));
     if (chosen.is_none()) return std::nullopt;
     for (std::size_t i = 0; i < objects.size(); ++i) {
       if (objects[i].is(chosen)) return i;

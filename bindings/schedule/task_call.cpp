@@ -49,8 +49,9 @@ std::string exception_text(PyObject* error) {
 }  // namespace
 
 bool is_graph(PyObject* value) {
-  static PyObject* const type = module_member("kernwright._core", "Graph").release().ptr();
-  return PyObject_TypeCheck(value, reinterpret_cast<PyTypeObject*>(type)) != 0;
+  static constinit KeptObject kept;
+  auto* const type = reinterpret_cast<PyTypeObject*>(kept.member("kernwright._core", "Graph"));
+  return PyObject_TypeCheck(value, type) != 0;
 }
 
 TaskCall::TaskCall(PyObject* callable, PyObject* const* arguments, std::size_t count)
@@ -80,7 +81,7 @@ int TaskCall::traverse(visitproc visit, void* arg) const {
   return 0;
 }
 
-void TaskCall::drop() noexcept {
+void TaskCall::drop() {
   Py_CLEAR(callable_);
   Py_CLEAR(arguments_);
   Py_CLEAR(result_);
@@ -111,7 +112,10 @@ void TaskCall::call(const Stream& stream) {
       items = reinterpret_cast<PyTupleObject*>(arguments_)->ob_item;
       count = static_cast<std::size_t>(PyTuple_GET_SIZE(arguments_));
     }
-    result_ = PyObject_Vectorcall(callable_, items, count, nullptr);
+    {
+      const StopAtExit stop;
+      result_ = PyObject_Vectorcall(callable_, items, count, nullptr);
+    }
     refuse_unstarted();
     return;
   }
@@ -139,8 +143,8 @@ void TaskCall::fail() {
   error_ = Py_NewRef(error.value().ptr());
   if (error.trace()) PyException_SetTraceback(error_, error.trace().ptr());
   const std::string text = exception_text(error_);
-  static PyObject* const cancelled =
-      module_member("concurrent.futures", "CancelledError").release().ptr();
+  static constinit KeptObject kept;
+  PyObject* const cancelled = kept.member("concurrent.futures", "CancelledError");
   if (PyErr_GivenExceptionMatches(error_, cancelled) != 0) throw schedule::TaskCancelled(text);
   throw Error(format("{}: {}", type_name(error_), text));
 }

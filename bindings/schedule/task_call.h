@@ -28,7 +28,7 @@ class TaskCall final : public schedule::Work {
   void raise_error() const;
   /// For the garbage collector: all objects of the call.
   int traverse(visitproc visit, void* arg) const;
-  void drop() noexcept;
+  void drop();
 
  private:
   void call(const Stream& stream);

@@ -15,8 +15,8 @@ namespace {
 
 /// kernwright.errors, imported once and kept for good.
 py::handle errors_module() {
-  static PyObject* module = py::module_::import("kernwright.errors").release().ptr();
-  return module;
+  static constinit KeptObject module;
+  return module.get([] { return py::module_::import("kernwright.errors"); });
 }
 
 py::object diagnostic_object(const Diagnostic& diagnostic) {
@@ -85,7 +85,7 @@ void fill(py::object&, const Error&) {}
 template <typename E>
 void raise(const char* name, const E& e) {
   const py::object type = errors_module().attr(name);
-  py::object error = type(text_object(e.what()));
+  py::object error = call_python(type, py::make_tuple(text_object(e.what())));
   fill(error, e);
   PyErr_SetObject(type.ptr(), error.ptr());
 }
@@ -107,7 +107,7 @@ bool raise_if_stopped(const Error& e) {
       dynamic_cast<const schedule::TaskCancelled*>(&e) == nullptr) {
     return false;
   }
-  const py::object type = py::module_::import("concurrent.futures").attr("CancelledError");
+  const py::object type = module_member("concurrent.futures", "CancelledError");
   PyErr_SetString(type.ptr(), e.what());
   return true;
 }
@@ -148,6 +148,7 @@ py::list diagnostic_list(const std::vector<Diagnostic>& diagnostics) {
 }
 
 void set_python_error(std::exception_ptr failure) noexcept {
+  const StopAtExit stop;
   try {
     std::rethrow_exception(std::move(failure));
   } catch (py::error_already_set& e) {
@@ -171,6 +172,16 @@ void set_python_error(std::exception_ptr failure) noexcept {
   }
 }
 
+py::object call_python(py::handle function, const py::tuple& arguments) {
+  PyObject* result = nullptr;
+  {
+    const StopAtExit stop;
+    result = PyObject_CallObject(function.ptr(), arguments.ptr());
+  }
+  if (result == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(result);
+}
+
 std::shared_ptr<void> keep_alive(py::object object) {
   return {object.release().ptr(), [](void* held) {
             // While the interpreter ends the reference is left to the process's end.
@@ -183,7 +194,9 @@ py::object module_member(const char* module, const char* name) {
   const auto known = py::reinterpret_steal<py::object>(PyImport_GetModule(py::str(module).ptr()));
   // One under import by another thread may lack the member, and importing waits for it.
   const py::object member = known ? py::getattr(known, name, py::none()) : py::none();
-  return member.is_none() ? py::object(py::module_::import(module).attr(name)) : member;
+  if (!member.is_none()) return member;
+  const StopAtExit stop;
+  return py::module_::import(module).attr(name);
 }
 
 bool has_attribute(py::handle value, const char* name) {
@@ -274,6 +287,7 @@ std::string type_name(py::handle value) {
 
 std::string short_repr(py::handle value, std::size_t limit) noexcept {
   try {
+    const StopAtExit stop;
     auto text = py::repr(value).cast<std::string>();
     if (text.size() > limit) text = text.substr(0, limit) + "...";
     return text;
@@ -295,6 +309,7 @@ void bind_base(py::module_& m) {
       py::arg("path"), py::arg("what"));
   m.def("_describe_bytes", &describe_bytes, py::arg("bytes"));
   py::register_exception_translator([](std::exception_ptr failure) {
+    const StopAtExit stop;
     try {
       if (failure) std::rethrow_exception(failure);
     } catch (const Error& e) {

@@ -40,12 +40,31 @@ bool may_ask() noexcept {
 
 void begin_forked_child() noexcept { returning.store(0); }
 
+/// Whether Python makes this thread exit, so that the lock is another thread's.
+bool is_made_to_exit() noexcept {
+  if (!is_ending.load() || ::pthread_equal(ending_thread, ::pthread_self()) != 0) return false;
+  return Py_IsInitialized() == 0 || PyGILState_Check() == 0;
+}
+
+[[noreturn]] void stop_thread() noexcept {
+  while (true) ::pause();
+}
+
+PyThreadState* give_up_lock() noexcept {
+  if (is_made_to_exit()) stop_thread();
+  return PyEval_SaveThread();
+}
+
 }  // namespace
 
+StopAtExit::~StopAtExit() {
+  if (is_made_to_exit()) stop_thread();
+}
+
+GilRelease::GilRelease() noexcept : state_(give_up_lock()) {}
+
 GilRelease::~GilRelease() {
-  if (!may_ask()) {
-    while (true) ::pause();
-  }
+  if (!may_ask()) stop_thread();
   PyEval_RestoreThread(state_);
   returning.fetch_sub(1);
 }
@@ -58,8 +77,12 @@ GilAcquire::GilAcquire() noexcept {
 }
 
 GilAcquire::~GilAcquire() {
-  if (held_) PyGILState_Release(state_);
+  if (!held_) return;
+  if (is_made_to_exit()) stop_thread();
+  PyGILState_Release(state_);
 }
+
+bool is_interpreter_ending() noexcept { return is_ending.load(); }
 
 void watch_interpreter() {
   ::pthread_atfork(nullptr, nullptr, begin_forked_child);

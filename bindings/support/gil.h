@@ -6,15 +6,28 @@
 
 namespace kernwright::python {
 
-/// Lets other threads of Python run while it lives. Made and destroyed on one thread, with the lock
-/// held before and after; that thread may hold no lock of ours when it is destroyed.
+/// Around a call that runs code of Python, where a noexcept function, a handler of all exceptions
+/// or an object of Python in the same scope is on the stack.
 ///
-/// NOTE: at the end of an interpreter, a thread that asks for its lock is made to exit (before
-/// Python 3.14). From within C++ this would end the process. A daemon thread that comes back then
-/// stops here for good instead.
+/// NOTE: at the end of an interpreter, a thread that asks for the lock is made to exit (before
+/// Python 3.14): pthread_exit() unwinds the stack. A destructor on the stack would touch Python
+/// without the lock, and a function that lets no exception pass would end the process. So the
+/// thread stops for good where the unwinding reaches a StopAtExit, GilAcquire or GilRelease. A
+/// handler of exceptions cannot stop the thread: inside another handler C++ ends the process.
+class StopAtExit {
+ public:
+  StopAtExit() = default;
+  ~StopAtExit();
+  StopAtExit(const StopAtExit&) = delete;
+  StopAtExit& operator=(const StopAtExit&) = delete;
+};
+
+/// Lets other threads of Python run while it lives. Made and destroyed on one thread, with the lock
+/// held before and after; that thread may hold no lock of ours when it is destroyed. At the end of
+/// the interpreter a daemon thread stops in it for good.
 class GilRelease {
  public:
-  GilRelease() noexcept : state_(PyEval_SaveThread()) {}
+  GilRelease() noexcept;
   ~GilRelease();
   GilRelease(const GilRelease&) = delete;
   GilRelease& operator=(const GilRelease&) = delete;
@@ -53,6 +66,10 @@ class GilAcquire {
   PyGILState_STATE state_ = PyGILState_UNLOCKED;
   bool held_ = false;
 };
+
+/// Whether the interpreter ends: threads of Python, but for the one that ends it, have stopped or
+/// stop soon.
+bool is_interpreter_ending() noexcept;
 
 /// Has Python tell when it begins to end. Once, when the module is made.
 void watch_interpreter();

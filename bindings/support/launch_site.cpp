@@ -3,6 +3,7 @@
 #include "bindings/support/gil.h"
 
 #include "bindings/support/python_frame.h"
+#include "bindings/support/python_support.h"
 
 #include <pybind11/pybind11.h>
 #include <mutex>
@@ -51,15 +52,18 @@ SourceLocation resolve(const void* origin, std::uint64_t position) {
 
 /// The folder of this package, with a separator at its end; null when it cannot be told.
 PyObject* package_folder() noexcept {
-  static PyObject* const folder = []() -> PyObject* {
-    try {
-      const py::object path = py::module_::import("kernwright").attr("__path__")[py::int_(0)];
-      return py::str(path.cast<std::string>() + "/").release().ptr();
-    } catch (const std::exception&) {
-      return nullptr;
-    }
-  }();
-  return folder;
+  static constinit KeptObject folder;
+  try {
+    const StopAtExit stop;
+    return folder
+        .get([]() -> py::object {
+          const py::object path = module_member("kernwright", "__path__")[py::int_(0)];
+          return py::str(path.cast<std::string>() + "/");
+        })
+        .ptr();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
 }
 
 bool is_library_code(PyCodeObject* code, PyObject* folder) noexcept {

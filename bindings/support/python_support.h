@@ -41,6 +41,7 @@ using Unlocked = std::unique_ptr<T, UnlockedDelete>;
 template <typename Result, typename Body>
 Result guarded(Result failed, Body&& body) noexcept {
   try {
+    const StopAtExit stop;
     return body();
   } catch (...) {
     set_python_error(std::current_exception());
@@ -48,12 +49,38 @@ Result guarded(Result failed, Body&& body) noexcept {
   }
 }
 
+/// function(*arguments), for a call beside other objects of Python: see StopAtExit.
+py::object call_python(py::handle function, const py::tuple& arguments);
+
 /// A reference to `object` for C++, held and dropped on any thread, with or without the GIL.
 std::shared_ptr<void> keep_alive(py::object object);
 
 /// A member of a module of this package. Most callers have imported it already: an import statement
 /// takes as long as all the rest of a small call when it runs for the first time.
 py::object module_member(const char* module, const char* name);
+
+/// An object of Python that is made once and kept for good; a static object of a function.
+///
+/// NOTE: a static variable that the function initialises holds a lock meanwhile. An import may give
+/// up the GIL, and a thread that waits for the lock with the GIL would wait for ever.
+class KeptObject {
+ public:
+  /// What the first call made. If several threads make an object at once, the first is kept.
+  template <typename Make>
+  py::handle get(const Make& make) {
+    if (object_ == nullptr) {
+      py::object made = make();
+      if (object_ == nullptr) object_ = made.release().ptr();
+    }
+    return object_;
+  }
+  PyObject* member(const char* module, const char* name) {
+    return get([&] { return module_member(module, name); }).ptr();
+  }
+
+ private:
+  PyObject* object_ = nullptr;
+};
 
 /// Whether value.name is there. Exceptions of a property are passed on, but for an AttributeError.
 bool has_attribute(py::handle value, const char* name);

@@ -35,9 +35,8 @@ Number read_int(PyObject* value) {
 
 /// The Python number inside a ctypes scalar or a 0-d NumPy array; empty for anything else.
 py::object inner_value(py::handle value) {
-  static PyObject* simple =
-      py::module_::import("_ctypes").attr("_SimpleCData").cast<py::object>().release().ptr();
-  if (PyObject_IsInstance(value.ptr(), simple) == 1) {
+  static constinit KeptObject simple;
+  if (PyObject_IsInstance(value.ptr(), simple.member("_ctypes", "_SimpleCData")) == 1) {
     py::object inner = value.attr("value");
     return PyBytes_Check(inner.ptr()) || PyUnicode_Check(inner.ptr()) ? py::object() : inner;
   }
