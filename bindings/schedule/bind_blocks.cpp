@@ -27,6 +27,12 @@ class BlockTask {
         owner_kept_(keep_alive(owner)),
         scheduler_(std::move(scheduler)),
         spec_(std::move(spec)) {}
+  /// The object of a block that was never left may go on any thread.
+  ~BlockTask() {
+    if (here_ && !here_->is_innermost()) schedule::TaskHere::abandon(std::move(here_));
+  }
+  BlockTask(const BlockTask&) = delete;
+  BlockTask& operator=(const BlockTask&) = delete;
 
   std::unique_ptr<TaskObject> enter() {
     if (here_) throw InvalidArgument("this task has begun: call task() for each block");
@@ -43,6 +49,9 @@ class BlockTask {
   void exit(const py::object& error) {
     if (!here_ || thread_ != std::this_thread::get_id()) {
       throw InvalidArgument("the block of a task ends on the thread where it began");
+    }
+    if (!here_->is_innermost()) {
+      throw InvalidArgument("the block of a task ends behind the blocks of tasks inside it");
     }
     const std::unique_ptr<schedule::TaskHere> here = std::move(here_);
     std::exception_ptr failure;

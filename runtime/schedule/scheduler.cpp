@@ -22,7 +22,9 @@ Scheduler::~Scheduler() {
     if (core_->runs_here() || core_->serves_here()) return;  // the threads end it
     core_->drain();
     // The threads are at their last lines; streams and events end here, not there.
-    while (may_call_driver() && core_.use_count() > 1) std::this_thread::yield();
+    while (may_call_driver() && core_.use_count() > 1 + core_->abandoned_) {
+      std::this_thread::yield();
+    }
   } catch (const std::exception& error) {
     log_release_failure("Scheduler", error.what());
   }
@@ -95,13 +97,14 @@ bool Scheduler::has_threads() const noexcept { return core_->options.background;
 bool Scheduler::close(std::optional<std::chrono::nanoseconds> timeout) {
   core_->shut();
   if (!core_->drain(timeout)) return false;
+  if (!may_call_driver()) return true;  // in a forked child nobody gives the locks back
   // These end after the locks below.
   std::vector<Stream> streams;
   std::shared_ptr<void> apart;
   std::unique_ptr<YieldOrders> orders;
   const std::lock_guard reaping(core_->reaping_);  // no thread asks about the ends of tasks
   const SchedulerCore::Lock lock(core_->mutex_);
-  if (!may_call_driver() || !core_->live_.empty()) return true;
+  if (!core_->live_.empty()) return true;
   for (auto& lane : core_->lanes_) streams.push_back(std::exchange(lane.stream, Stream()));
   apart = std::move(core_->apart_);
   orders = std::move(core_->orders_);

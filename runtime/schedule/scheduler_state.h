@@ -93,6 +93,7 @@ class SchedulerState {
   Watch watch_ = Watch::awake;
   /// When a thread last asked the driver about ends of tasks. Not guarded.
   std::atomic<std::chrono::steady_clock::time_point> looked_{};
+  std::atomic<long> abandoned_{0};  ///< references by TaskHere::abandon(). Not guarded.
   bool is_closed_ = false;
   /// A tenant at its limit, or the memory of another scheduler, keeps tasks back: nobody tells when
   /// that ends.

@@ -27,6 +27,7 @@ bool SchedulerCore::wait(const TaskPointer& task, std::optional<std::chrono::nan
                          WaitBy by) {
   require_member(*task, "wait() for");
   if (task->is_over()) return true;
+  require_driver_allowed();  // a forked child has no thread that sees the end
   const auto until = deadline_after(timeout);
   if (runs_here()) return wait_inside(task, until);
   if (!options.background) return wait_by_steps(task.get(), until);

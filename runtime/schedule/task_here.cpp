@@ -1,6 +1,8 @@
 // Scopes of a task in a thread.
 #include "schedule/task_here.h"
 
+#include "base/errors.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "core/device.h"
 #include "core/graph/capture.h"
@@ -129,6 +131,31 @@ void TaskHere::end(std::exception_ptr failure) {
   evictable_.reset();
   memory_.reset();
   core_->issue(task_, std::move(failure));
+}
+
+bool TaskHere::is_innermost() const noexcept {
+  const auto& tasks = running_here();
+  return !tasks.empty() && tasks.back() == task_.get();
+}
+
+void TaskHere::abandon(std::unique_ptr<TaskHere> here) noexcept {
+  TaskHere& self = *here.release();
+  self.is_over_ = true;
+  ++self.core_->abandoned_;
+  try {
+    if (self.launches_) self.launches_->join();
+  } catch (const std::exception& error) {
+    log_release_failure(self.task_->label(), error.what());
+  }
+  try {
+    self.core_->issue(
+        self.task_, std::make_exception_ptr(
+                        Error(format("the block of {} did not end in its place: on its own thread, "
+                                     "and behind the blocks of tasks inside it",
+                                     self.task_->label()))));
+  } catch (const std::exception& error) {
+    log_release_failure(self.task_->label(), error.what());
+  }
 }
 
 template <typename Launch>

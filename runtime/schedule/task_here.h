@@ -31,6 +31,11 @@ class TaskHere {
   const std::exception_ptr& failure() const noexcept { return failure_; }
   /// All work is queued; with a failure the task fails. Later calls do nothing. Throws DeviceLost.
   void end(std::exception_ptr failure = nullptr);
+  /// Whether end() may be called: in this thread, and no task has begun here since.
+  bool is_innermost() const noexcept;
+  /// For one that cannot end in its place: the task fails. Its thread may still refer to `here`,
+  /// which therefore stays for good.
+  static void abandon(std::unique_ptr<TaskHere> here) noexcept;
 
  private:
   void begin();

@@ -4,6 +4,8 @@
 #include "unit/core/test_device.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -123,4 +125,49 @@ TEST_CASE("scheduler threads: what happens while a foreign policy chooses is not
     CHECK(task->state() == (closes ? TaskState::cancelled : TaskState::done));
     scheduler.close();
   }
+}
+
+namespace {
+
+/// Stands still under the lock of its scheduler, from hold() on until go().
+class HeldClock final : public Clock {
+ public:
+  Time now() const noexcept override {
+    while (is_holding_) {
+      is_held_ = true;
+      std::this_thread::sleep_for(1ms);
+    }
+    return Time(0);
+  }
+  void hold() { is_holding_ = true; }
+  void go() { is_holding_ = false; }
+  bool is_held() const { return is_held_; }
+
+ private:
+  std::atomic<bool> is_holding_ = false;
+  mutable std::atomic<bool> is_held_ = false;
+};
+
+}  // namespace
+
+TEST_CASE("scheduler threads: a forked child closes a scheduler whose lock was held at the fork") {
+  const testing::Recorded recorded;
+  const auto clock = std::make_shared<HeldClock>();
+  auto scheduler = std::make_unique<Scheduler>(recorded.device, SchedulerOptions{.clock = clock});
+  clock->hold();
+  std::thread holder([&] { (void)scheduler->stats(); });
+  while (!clock->is_held()) std::this_thread::sleep_for(1ms);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // a hang ends by a signal
+    const bool is_closed = scheduler->close();
+    scheduler.reset();
+    ::_exit(is_closed ? 0 : 1);
+  }
+  clock->go();
+  holder.join();
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(scheduler->close());
 }
