@@ -137,6 +137,8 @@ def test_ctrl_c_ends_the_wait_for_the_memory_of_a_block():
         """
     scheduler, go = kw.schedule.Scheduler(memory=1000), threading.Event()
     first = scheduler.submit(go.wait, 100, memory=800, qos="best_effort")
+    while first.state != "running":  # else the block, which is more urgent, begins first
+        time.sleep(0.001)
     press_later()
     try:
         with scheduler.task(memory=800, name="block"):
