@@ -15,6 +15,7 @@
 #include "bindings/support/gil.h"
 #include "core/device.h"
 #include "core/launch/launch_pause.h"
+#include "core/lifecycle.h"
 #include "core/partition.h"
 
 #include <algorithm>
@@ -396,20 +397,19 @@ py::object scheduler_view(const char* name, const py::object& self) {
   return module_member("kernwright.schedule._view", name)(self);
 }
 
-/// Tasks without an end at the exit of the interpreter: those waiting are cancelled, those running
-/// at their next launch. Nothing is waited for.
+/// At the exit of the interpreter waiting tasks are cancelled, and running ones at their next
+/// launch. In a forked child a thread of the parent may hold the locks.
 void end_schedulers() {
+  if (!may_call_driver()) return;
   const GilRelease unlocked;
   std::vector<std::shared_ptr<Scheduler>> alive;  // the last reference may wait for tasks
   {
     const std::lock_guard lock(schedulers().mutex);
-    for (const auto& known : schedulers().list) {
+    for (const auto& known : schedulers().list)
       if (auto scheduler = known.lock()) alive.push_back(std::move(scheduler));
-    }
   }
-  for (const auto& scheduler : alive) {
+  for (const auto& scheduler : alive)
     for (const auto& task : scheduler->live()) scheduler->cancel(task);
-  }
 }
 
 }  // namespace

@@ -40,6 +40,11 @@ std::unique_ptr<TaskHere> Scheduler::open(TaskSpec spec, const Stream& behind,
   return core_->open(std::move(spec), behind, is_interrupted);
 }
 
+SchedulerCore& Scheduler::reach() const {
+  require_driver_allowed();
+  return *core_;
+}
+
 bool Scheduler::wait(const TaskPointer& task, std::optional<std::chrono::nanoseconds> timeout,
                      WaitBy by) {
   return core_->wait(task, timeout, by);
@@ -50,7 +55,7 @@ void Scheduler::result(const TaskPointer& task) {
   if (const std::exception_ptr failure = core_->failure(task)) std::rethrow_exception(failure);
 }
 
-bool Scheduler::cancel(const TaskPointer& task) { return core_->cancel(task); }
+bool Scheduler::cancel(const TaskPointer& task) { return reach().cancel(task); }
 bool Scheduler::step() { return core_->step(); }
 void Scheduler::reap() { core_->reap(true); }
 bool Scheduler::drain(std::optional<std::chrono::nanoseconds> timeout) {
@@ -62,6 +67,7 @@ void Scheduler::at_end(const TaskPointer& task, std::function<void()> function) 
 }
 
 void Scheduler::keep(const std::string& model, std::shared_ptr<ModelContent> content) {
+  require_driver_allowed();
   if (model.empty()) throw InvalidArgument("keep(): the model has no name");
   const SchedulerCore::Lock lock(core_->mutex_);
   std::shared_ptr<ModelContent>& known = core_->contents_[model];
@@ -78,19 +84,19 @@ void Scheduler::keep(const std::string& model, std::shared_ptr<ModelContent> con
   if (known == nullptr) core_->contents_.erase(model);
 }
 
-std::string Scheduler::explain(const TaskPointer& task) const { return core_->explain(task); }
+std::string Scheduler::explain(const TaskPointer& task) const { return reach().explain(task); }
 
 std::vector<StateChange> Scheduler::history(const TaskPointer& task) const {
-  return core_->history(task);
+  return reach().history(task);
 }
 
-TaskStats Scheduler::stats(const TaskPointer& task) const { return core_->stats(task); }
+TaskStats Scheduler::stats(const TaskPointer& task) const { return reach().stats(task); }
 std::exception_ptr Scheduler::failure(const TaskPointer& task) const {
   return core_->failure(task);
 }
-SchedulerStats Scheduler::stats() const { return core_->stats(); }
-std::vector<TaskPointer> Scheduler::live() const { return core_->live(); }
-std::vector<TaskPointer> Scheduler::tasks() const { return core_->tasks(); }
+SchedulerStats Scheduler::stats() const { return reach().stats(); }
+std::vector<TaskPointer> Scheduler::live() const { return reach().live(); }
+std::vector<TaskPointer> Scheduler::tasks() const { return reach().tasks(); }
 Device& Scheduler::device() const noexcept { return core_->device; }
 const Policy& Scheduler::policy() const noexcept { return *core_->policy; }
 bool Scheduler::has_threads() const noexcept { return core_->options.background; }

@@ -164,6 +164,9 @@ class Scheduler {
   bool is_closed() const;
 
  private:
+  /// Throws Error in a forked child, where a thread of the parent may hold the locks for good.
+  SchedulerCore& reach() const;
+
   std::shared_ptr<SchedulerCore> core_;
 };
 

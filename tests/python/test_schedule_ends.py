@@ -156,7 +156,9 @@ def test_a_forked_child_does_not_wait_for_tasks():
     pid = os.fork()
     if pid == 0:
         begin = scheduler.task().__enter__
-        for wait in (first.result, second.exception, lambda: first.result(60), begin):
+        calls = [first.result, second.exception, lambda: first.result(60), begin]
+        calls += [first.cancel, scheduler.stats, lambda: scheduler.explain(first)]
+        for wait in calls:
             try:
                 wait()
             except kw.Error as error:
