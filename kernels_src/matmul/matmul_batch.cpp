@@ -85,8 +85,8 @@ std::vector<BatchDim> batch_dims(const Array& a, const Array& b, const Shape& sh
   return dims;
 }
 
-ProductBatch matrix_batch(const Array& a, const Array& b) {
-  const std::vector<BatchDim> dims = batch_dims(a, b, product_shape(a, b));
+ProductBatch matrix_batch(const Array& a, const Array& b, const Shape& shape) {
+  const std::vector<BatchDim> dims = batch_dims(a, b, shape);
   if (dims.size() > kMaxBatchDims) {
     throw InvalidArgument(
         format("a matrix product of {} and {} has more than {} dimensions in "

@@ -29,9 +29,8 @@ struct ProductBatch {
   void drop_innermost() noexcept;
 };
 
-/// batch_dims() of a @ b. Throws InvalidArgument ("Incompatible dimensions") if the leading
-/// dimensions do not broadcast, or are too many.
-ProductBatch matrix_batch(const Array& a, const Array& b);
+/// batch_dims() as kernels take them. Throws InvalidArgument if there are more than kMaxBatchDims.
+ProductBatch matrix_batch(const Array& a, const Array& b, const Shape& shape);
 
 /// The extent of the last axis (1), the one before it (2), ...; 1 where there is no such axis.
 std::int64_t extent_from_end(const Array& array, int from_end) noexcept;

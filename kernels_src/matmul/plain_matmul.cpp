@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace kernwright::kernels {
 namespace {
@@ -34,9 +35,10 @@ const LazyKernel& matmul_kernel(ScalarType type) {
 
 Array plain_matmul(const Array& a, const Array& b, const Stream& stream) {
   require_product(a, b);
-  const ProductBatch batch = matrix_batch(a, b);
+  Shape shape = product_shape(a, b);
+  const ProductBatch batch = matrix_batch(a, b, shape);
   Device& device = a.device();
-  Array result = Array::empty(device, product_shape(a, b), a.type(), stream);
+  Array result = Array::empty(device, std::move(shape), a.type(), stream);
   if (result.size() == 0) return result;
   const std::int64_t rows = extent_from_end(a, 2), columns = b.shape().back();
   const Matrices matrices{a.address(),

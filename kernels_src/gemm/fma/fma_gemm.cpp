@@ -138,7 +138,7 @@ bool run_fma(const Gemm& gemm, const FmaPlan& plan, const ProductEpilogue& ready
                   .plan = plan,
                   .epilogue = ready,
                   .on = on,
-                  .batch = matrix_batch(gemm.a, gemm.b),
+                  .batch = matrix_batch(gemm.a, gemm.b, result.shape()),
                   .a = {gemm.a.address(), stride_from_end(gemm.a, 2), stride_from_end(gemm.a, 1)},
                   .b = {gemm.b.address(), stride_from_end(gemm.b, 1), stride_from_end(gemm.b, 2)},
                   .rows = extent_from_end(gemm.a, 2),
