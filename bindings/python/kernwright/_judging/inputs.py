@@ -34,14 +34,9 @@ def _uniform(rng: Generator, shape: tuple[int, ...], turn: int) -> Any:
     return rng.uniform(-1, 1, shape)
 
 
-def _run_lengths(shape: tuple[int, ...]) -> list[int]:
-    """The tiles that are shorter than an array."""
-    return [edge for edge in EDGES if edge < math.prod(shape)]
-
-
 def _in_runs(rng: Generator, values: Any) -> Any:
     """The values, of which one fills each tile: warps and blocks have equal elements."""
-    lengths = _run_lengths(values.shape)
+    lengths = [edge for edge in EDGES if edge < values.size]
     if not lengths:
         return values
     length = int(rng.choice(lengths))
