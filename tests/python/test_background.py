@@ -98,31 +98,18 @@ def test_warmup_raises_the_first_error_and_says_what_it_takes():
         kw.warmup(["__global__ void k() {}"])
 
 
-def fastest(limit, measured):
-    """The least of several measured times, or the first below the limit: a busy machine makes some
-    of them longer, and none of them shorter."""
-    seconds = [measured()]
-    while min(seconds) >= limit and len(seconds) < 20:
-        seconds.append(measured())
-    return min(seconds)
-
-
 def seconds_to_timeout(program):
-    scale().compile()  # a worker is there again
     start = time.monotonic()
     with pytest.raises(kw.Timeout, match="100 ms"):
         program.compile(timeout=0.1)
     return time.monotonic() - start
 
 
-def bomb_module():
-    return kw.module(BOMB + f"// {next(serial)}", defines={"DEPTH": 14})
-
-
-@pytest.mark.parametrize("make", [bomb, bomb_module])
-def test_a_timeout_ends_a_template_bomb(warm, make):
-    assert fastest(0.2, lambda: seconds_to_timeout(make())) < 0.2
+def test_a_timeout_ends_a_template_bomb(warm):
+    assert seconds_to_timeout(bomb()) < 0.2
     assert scale().compile() is not None
+    module = kw.module(BOMB + f"// {next(serial)}", defines={"DEPTH": 14})
+    assert seconds_to_timeout(module) < 0.2
 
 
 def test_timeouts_are_checked():
@@ -132,18 +119,15 @@ def test_timeouts_are_checked():
 
 
 def test_cancel_stops_what_runs_and_what_is_queued(warm):
-    def seconds_to_cancel():
-        running = [bomb().compile_async() for _ in range(os.cpu_count() or 1)]
-        queued = scale().compile_async()
-        time.sleep(0.1)
-        start = time.monotonic()
-        assert queued.cancel() and all(f.cancel() for f in running)
-        assert all(f.cancelled() and f.done() for f in [queued, *running])
-        with pytest.raises(concurrent.futures.CancelledError):
-            running[0].result()
-        return time.monotonic() - start
-
-    assert fastest(0.1, seconds_to_cancel) < 0.1
+    running = [bomb().compile_async() for _ in range(os.cpu_count() or 1)]
+    queued = scale().compile_async()
+    time.sleep(0.1)
+    start = time.monotonic()
+    assert queued.cancel() and all(f.cancel() for f in running)
+    assert all(f.cancelled() and f.done() for f in [queued, *running])
+    with pytest.raises(concurrent.futures.CancelledError):
+        running[0].result()
+    assert time.monotonic() - start < 0.1
     assert scale().compile_async().result(timeout=60) is not None
     done = scale().compile_async()
     done.result(timeout=60)
@@ -160,12 +144,10 @@ def test_a_thread_with_no_timeout_is_not_hurt_by_one_that_has(warm):
 
 
 INTERRUPT = """
-    from compile_children import are_working
     kw.kernel("__global__ void a() {}").compile()
     def interrupt():
         global when
         time.sleep(0.3)
-        while not are_working(): time.sleep(0.01)
         when = time.monotonic()
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=interrupt).start()
@@ -190,18 +172,17 @@ INTERRUPT = """
     ],
 )
 def test_ctrl_c_ends_a_wait_within_100_ms_and_the_exit_is_clean(wait):
-    def seconds_to_interrupt():
-        process = child(INTERRUPT.replace("WAIT", wait))
-        out, err = process.communicate(timeout=100)
-        assert process.returncode == 0, err
-        assert err == ""
-        words = out.split()
-        # A future goes on without anybody waiting for it.
-        rests = str("compile_async" not in wait)
-        assert words[0] == "interrupted" and words[2:] == [rests, "healthy"]
-        return float(words[1])
-
-    assert fastest(0.1, seconds_to_interrupt) < 0.1
+    process = child(INTERRUPT.replace("WAIT", wait))
+    start = time.monotonic()
+    out, err = process.communicate(timeout=100)
+    assert time.monotonic() - start < 20
+    assert process.returncode == 0, err
+    assert err == ""
+    words = out.split()
+    # A future goes on without anybody waiting for it.
+    rests = str("compile_async" not in wait)
+    assert words[0] == "interrupted" and words[2:] == [rests, "healthy"]
+    assert float(words[1]) < 0.1
 
 
 def test_a_handler_of_signals_may_raise_what_it_likes():

@@ -79,15 +79,14 @@ def test_a_lost_device_says_so_at_once_and_for_good_and_others_go_on():
     assert type(first) is kw.DeviceLost and "cuda:0" in str(first)
     assert device.lost and not other.lost
     calls = faults.calls()
-    for use in (device.synchronize, device.memory_info, stream.synchronize, event.synchronize,
-                lambda: kw.zeros(4), arrays[0].numpy, lambda: kw.Stream(), lambda: kw.pinned(4)):
-        seconds = []
-        for _ in range(200):
-            begin = time.monotonic()
+    begin = time.monotonic()
+    for _ in range(200):
+        for use in (device.synchronize, device.memory_info, stream.synchronize, event.synchronize,
+                    lambda: kw.zeros(4), arrays[0].numpy, lambda: kw.Stream(),
+                    lambda: kw.pinned(4)):
             error = raised(use)
-            seconds.append(time.monotonic() - begin)
             assert type(error) is kw.DeviceLost and str(error) == str(first), repr(error)
-        assert min(seconds) < 1e-3  # a busy machine may be late for others
+    assert (time.monotonic() - begin) / 1600 < 1e-3
     assert faults.calls() == calls
     with other:
         assert (kw.ones(5).numpy() == 1).all()

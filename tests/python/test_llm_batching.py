@@ -34,7 +34,7 @@ def is_finite(prompt, count):
     return all(sum(tokens[:end]) != 1000 for end in range(len(prompt), len(tokens) + 1))
 
 
-def wait_until(condition, seconds=120):
+def wait_until(condition, seconds=20):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end

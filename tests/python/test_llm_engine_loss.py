@@ -29,12 +29,8 @@ def error_of(call):
     raise AssertionError("no error")
 
 
-def hangs(engine):
-    return engine._delivery._steps.is_alive()
-
-
 def wait_until(condition):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -96,16 +92,17 @@ def test_a_step_that_hangs_is_noticed():
     run("""
     request = engine.submit([1, 2], max_tokens=80)
     next(request)
-    faults.arm("cuEventSynchronize", 0, delay=10.0, after=True)
+    faults.arm("cuEventSynchronize", 0, delay=4.0, after=True)
+    began = time.monotonic()
     error = error_of(lambda: request.result(60))
-    assert hangs(engine)
+    assert time.monotonic() - began < 3.5
     assert isinstance(error, llm.EngineClosed) and "within 0.5 s" in str(error), error
     assert not engine.healthy
     assert "step_limit" in str(error_of(lambda: engine.submit([1])))
+    began = time.monotonic()
     engine.close()
-    assert hangs(engine)
-    engine._delivery._steps.join(60)  # the call returns after all
-    assert not hangs(engine)
+    assert time.monotonic() - began < 1
+    engine._delivery._steps.join(20)  # the call returns after all
     """)
 
 
@@ -118,16 +115,15 @@ def test_a_device_that_hangs_in_front_of_a_new_graph_is_noticed():
 
     def grow():  # the next step has two rows, whose graph is not there yet
         requests.append(engine.submit([5], max_tokens=80))
-        faults.arm("cuEventSynchronize", 0, delay=10.0, after=True)
+        faults.arm("cuEventSynchronize", 0, delay=4.0, after=True)
 
-    engine.between_steps(grow).result(60)
+    engine.between_steps(grow).result(20)
     for request in requests:
-        error = error_of(lambda: request.result(60))
-        assert hangs(engine)
+        error = error_of(lambda: request.result(3.5))
         assert isinstance(error, llm.EngineClosed) and "within 0.5 s" in str(error), error
     assert not engine.healthy
     engine.close()
-    engine._delivery._steps.join(60)  # the call returns after all
+    engine._delivery._steps.join(20)  # the call returns after all
     """)
 
 

@@ -464,7 +464,7 @@ def test_a_callback_may_take_a_lock_that_is_held_over_submit():
             with lock:
                 scheduler.submit(kw.exp, x, memory=800)
         scheduler.drain()
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 20
     while len(done) < 100 and time.monotonic() < deadline:
         time.sleep(0.01)
     assert len(done) == 100
@@ -480,9 +480,10 @@ def test_what_is_dropped_is_gone():
         task = scheduler.submit(lambda v: v, value, qos="best_effort")
         assert task.result() is value
         del value, task
-        deadline = time.monotonic() + 120
-        while seen() is not None and time.monotonic() < deadline:
+        for _ in range(100):
             gc.collect()
+            if seen() is None:
+                break
             time.sleep(0.01)
         assert seen() is None
     task = Scheduler().submit(kw.ones, 3, qos="burstable")  # the task keeps its scheduler

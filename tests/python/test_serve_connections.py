@@ -36,7 +36,7 @@ def test_an_upgrade_is_ignored_and_the_body_is_read(model, cut):
     with serving(engine) as c:
         upgrade = H2C.rstrip(b"\r\n")
         whole = head(upgrade) + BODY
-        with socket.create_connection(("127.0.0.1", c.port), timeout=120) as s:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=20) as s:
             for part in (whole[:cut], whole[cut:-7], whole[-7:]):
                 s.sendall(part)
                 time.sleep(0.02)
@@ -58,7 +58,7 @@ def test_a_half_closed_client_gets_its_answer(model, stream):
     engine = WritingEngine(model, "word " * 6, seconds=0.05)
     request = stream_request(closes=False) if stream else head() + BODY
     with serving(engine) as c:
-        with socket.create_connection(("127.0.0.1", c.port), timeout=120) as s:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=20) as s:
             s.sendall(request)
             s.shutdown(socket.SHUT_WR)
             answer = b""
@@ -79,7 +79,7 @@ def test_a_half_closed_client_gets_its_answer(model, stream):
 
 def test_two_requests_of_a_half_closed_connection(model):
     engine = WritingEngine(model, "word " * 4, seconds=0.02)
-    with serving(engine) as c, socket.create_connection(("127.0.0.1", c.port), timeout=120) as s:
+    with serving(engine) as c, socket.create_connection(("127.0.0.1", c.port), timeout=20) as s:
         s.sendall((head() + BODY) * 2)
         s.shutdown(socket.SHUT_WR)
         answer = b""
@@ -92,17 +92,17 @@ def test_a_client_that_leaves_after_half_closing_ends_its_request(model):
     engine = WritingEngine(model, "word " * 80, seconds=0.05)
     with serving(engine) as c:
         for line, wait in ((b"HTTP/1.1", 0.3), (b"HTTP/1.1", 0), (b"HTTP/1.0", 0)):
-            s = socket.create_connection(("127.0.0.1", c.port), timeout=120)
+            s = socket.create_connection(("127.0.0.1", c.port), timeout=20)
             s.sendall(head(line=b"POST /v1/chat/completions " + line) + BODY)
             wait_for(lambda: engine.running == 1)
             s.shutdown(socket.SHUT_WR)
             time.sleep(wait)
-            before = engine.pieces
+            begin = time.monotonic()
             s.close()
             wait_for(lambda: engine.running == 0)
-            assert engine.pieces - before < 30  # 1.5 s at most, by the clock of the text
+            assert time.monotonic() - begin < 1.5
             wait_for(lambda: c.server.running == 0)
-        with socket.create_connection(("127.0.0.1", c.port), timeout=120) as s:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=20) as s:
             s.sendall(head() + BODY[:9])  # never whole
             s.shutdown(socket.SHUT_WR)
             assert s.recv(100) == b""
@@ -137,19 +137,21 @@ def test_a_body_without_end_is_not_read_on(model):
     with serving(WritingEngine(model, "x"), limits=Limits(body=100_000, read_seconds=0.5)) as c:
         line = b"GET /health HTTP/1.1"
         chunk = b"8000\r\n" + b"a" * 0x8000 + b"\r\n"
-        with socket.create_connection(("127.0.0.1", c.port), timeout=120) as s:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=20) as s:
             s.sendall(head(b"Transfer-Encoding: chunked", line=line, size=None))
             assert s.recv(65536).startswith(b"HTTP/1.1 200 ")
             with pytest.raises(OSError):
                 for _ in range(2000):  # 64 MB
                     s.sendall(chunk)
-        with socket.create_connection(("127.0.0.1", c.port), timeout=120) as s:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=20) as s:
             s.sendall(head(line=line, size=1000))
             assert s.recv(65536).startswith(b"HTTP/1.1 200 ")
+            begin = time.monotonic()
             with pytest.raises(OSError):
-                for _ in range(100):  # a byte at a time, a tenth of the body
+                while time.monotonic() - begin < 10:  # a byte at a time
                     s.sendall(b"a")
                     time.sleep(0.05)
+            assert time.monotonic() - begin < 5
         two = head(line=line, size=5) + b"abcde" + head(b"Connection: close", line=line, size=0)
         assert exchange(c.port, two).count(b"HTTP/1.1 200 ") == 2
 

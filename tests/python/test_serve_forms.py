@@ -2,8 +2,8 @@
 
 import contextlib
 import pathlib
-import resource
 import threading
+import time
 
 import pytest
 from serving import TINY, WritingEngine, serving, wait_for
@@ -44,6 +44,7 @@ def model():
 @pytest.fixture
 def short(monkeypatch):
     monkeypatch.setattr(trial, "_SECONDS", 1)
+    monkeypatch.setattr(trial, "_LONGEST", 4.0)
 
 
 def children():
@@ -58,26 +59,20 @@ def children():
     return found
 
 
-def seconds_of_children():
-    """The processor time of processes that have ended: a busy machine makes none of it longer."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
-def test_a_compile_is_killed_in_time(model, short, monkeypatch):
+def test_a_compile_is_killed_in_time(model, short):
     compiler = compiler_of(model.tokenizer, model.config.vocab_size, model.eos)
     grammar = "start: <[1023]> %json " + form_of({"schema": slow_schema()}).text
     for options in ({"schema": slow_schema()}, {"grammar": grammar}):
-        before = seconds_of_children()
+        begin = time.monotonic()
         with pytest.raises(InvalidArgument, match="longer than 1 s to compile"):
             trial.require_cheap(compiler, form_of(options))
-        assert seconds_of_children() - before < 3 and not children()
+        assert time.monotonic() - begin < 10 and not children()
     form = form_of({"schema": {"type": "integer"}})
     trial.require_cheap(compiler, form)
     compiler.compile(form)
-    with monkeypatch.context() as patch:
-        patch.setattr(trial.subprocess, "run", None)
-        trial.require_cheap(compiler, form)  # without a process
+    begin = time.monotonic()
+    trial.require_cheap(compiler, form)  # without a process
+    assert time.monotonic() - begin < 0.01
     trial.require_cheap(compiler, form_of({"regex": "("}))  # compile() says what is wrong
     with pytest.raises(InvalidArgument, match="cannot be used"):
         compiler.compile(form_of({"regex": "("}))

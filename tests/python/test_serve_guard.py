@@ -10,6 +10,7 @@ import re
 import socket
 import ssl
 import threading
+import time
 
 import pytest
 import trustme
@@ -174,7 +175,7 @@ def test_a_client_that_sends_all_before_it_reads_gets_the_refusal(model):
     head = b"POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n"
     size = 24 * 2**20
     with serving(WritingEngine(model, "x"), limits=Limits(body=size // 3)) as c:
-        with socket.create_connection(("127.0.0.1", c.port), timeout=120) as s:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=30) as s:
             s.sendall(head % (CHAT.encode(), size) + b"a" * size)
             assert s.recv(65536).startswith(b"HTTP/1.1 413 ")
             s.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")  # the connection goes on
@@ -202,7 +203,7 @@ def test_bytes_beside_a_chunked_body_are_bounded(model, flood):
     """Trailers, and extensions of chunks: nobody reads them."""
     head = b"POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n" % CHAT.encode()
     with serving(WritingEngine(model, "x"), limits=Limits(headers=4096)) as c:
-        with socket.create_connection(("127.0.0.1", c.port), timeout=120) as s:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=30) as s:
             s.sendall(head + b"Expect: 100-continue\r\n\r\n")
             assert s.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
             s.sendall(flood)
@@ -223,7 +224,7 @@ def test_bytes_behind_a_request_leave_its_answer_alone(model):
             answer = exchange(c.port, stream_request(closes=True) + behind, 30)
             assert written(answer) == (engine.text, True) and answer.count(b"HTTP/1.1 ") == 1
         for behind in (b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 2000, b"\x16\x03\x01\r\n\r\n"):
-            with socket.create_connection(("127.0.0.1", c.port), timeout=120) as s:
+            with socket.create_connection(("127.0.0.1", c.port), timeout=30) as s:
                 s.sendall(stream_request(closes=False))
                 answer = s.recv(65536)
                 s.sendall(behind)
@@ -324,7 +325,7 @@ def test_tls(model, tmp_path):
     with serving(WritingEngine(model, "x"), address=address) as c:
         context = ssl.create_default_context()
         ca.configure_trust(context)
-        with socket.create_connection(("127.0.0.1", c.port), timeout=120) as plain:
+        with socket.create_connection(("127.0.0.1", c.port), timeout=10) as plain:
             with context.wrap_socket(plain, server_hostname="localhost") as s:
                 s.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
                 assert s.recv(100).startswith(b"HTTP/1.1 200 ")
@@ -349,10 +350,10 @@ def test_clients_that_leave_end_their_requests(model):
             connection = c.connect()
             connection.request("POST", CHAT, json.dumps({**ASK, "stream": stream}))
             wait_for(lambda: engine.running == 1)
-            before = engine.pieces
+            begin = time.monotonic()
             connection.close()
             wait_for(lambda: engine.running == 0)
-            assert engine.pieces - before < 50  # a second at most, by the clock of the text
+            assert time.monotonic() - begin < 1.0
             wait_for(lambda: c.server.running == 0)
 
 

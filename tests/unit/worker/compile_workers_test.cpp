@@ -107,26 +107,22 @@ TEST_CASE("compile workers: relative folders count from where this process is") 
 
 TEST_CASE("compile workers: a deadline, a stop flag and a signal end a bomb, and nothing is left") {
   Workers workers;
+  workers.compile(request_for(kPlain));
   CompileRequest bomb = request_for(kBomb);
   bomb.options.timeout = milliseconds(200);
-  // A busy machine may be late: the fastest of several ends counts, here and below.
-  Clock::duration timed_out = std::chrono::seconds(1);
-  for (int i = 0; i < 20 && timed_out >= milliseconds(300); ++i) {
-    workers.compile(request_for(kPlain));
-    const auto begin = Clock::now();
-    CHECK_THROWS_WITH_AS(workers.compile(bomb),
-                         "compiling kernel.cu took longer than the timeout of 200 ms", Timeout);
-    timed_out = std::min(timed_out, Clock::now() - begin);
-  }
-  CHECK(timed_out < milliseconds(300));
+  auto begin = Clock::now();
+  CHECK_THROWS_WITH_AS(workers.compile(bomb),
+                       "compiling kernel.cu took longer than the timeout of 200 ms", Timeout);
+  CHECK(Clock::now() - begin < milliseconds(300));
   bomb.options.timeout.reset();
   static std::atomic<bool> interrupted = false;
   set_interrupt_check([] { return interrupted.load(); });
   WaitLimits limits;
   limits.stop = std::make_shared<std::atomic<bool>>(false);
   for (const bool by_signal : {false, true}) {
+    // A busy machine may be late once: the fastest of several ends counts.
     Clock::duration fastest = std::chrono::seconds(1);
-    for (int i = 0; i < 20 && fastest >= milliseconds(100); ++i) {
+    for (int i = 0; i < 5 && fastest >= milliseconds(100); ++i) {
       interrupted = *limits.stop = false;
       workers.compile(request_for(kPlain));
       static std::atomic<Clock::rep> when = 0;

@@ -28,9 +28,9 @@ inline kernwright::WaitLimits for_ms(int milliseconds) {
   return kernwright::WaitLimits{}.within(std::chrono::milliseconds(milliseconds));
 }
 
-/// Whether the process is gone within a minute (one that nobody waited for counts as gone).
+/// Whether the process is gone within five seconds (one that nobody waited for counts as gone).
 inline bool is_gone(pid_t process) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (std::chrono::steady_clock::now() < end) {
     if (::kill(process, 0) != 0) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
