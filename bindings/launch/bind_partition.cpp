@@ -115,7 +115,7 @@ py::list make_partitions(Device& device, const py::object& sizes, const py::obje
 }
 
 py::object device_partition_rules(Device& device) {
-  const PartitionRules rules = without_gil([&] { return partition_rules(device); });
+  const PartitionRules rules = without_gil([&] { return settled_partition_rules(device); });
   return module_member("kernwright._support.device", "PartitionRules")(
       rules.supported, rules.multiprocessors, rules.minimum, rules.alignment, rules.free);
 }

@@ -50,6 +50,9 @@ class MemoryResource {
   /// Gives cached memory back until at most `bytes_to_keep` are reserved, or nothing more can be
   /// given; waits for work that uses it. Returns the bytes given back.
   virtual std::size_t trim(std::size_t bytes_to_keep = 0);
+  /// Lets go of streams whose memory was freed and whose work has ended. A cache holds such
+  /// streams, and with them their partitions. Does not wait.
+  virtual void let_idle_streams_go() {}
   /// Limits the reserved bytes from now on (of a resource without a cache: the used ones); 0: no
   /// limit. Throws InvalidArgument below the bytes in use.
   virtual void set_limit(std::size_t bytes) = 0;

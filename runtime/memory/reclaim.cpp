@@ -129,4 +129,9 @@ std::vector<Partition> make_partitions(Device& device, std::span<const Partition
   return Partition::make(device, requests);
 }
 
+PartitionRules settled_partition_rules(Device& device) {
+  if (const auto pool = known_default_resource(device)) pool->let_idle_streams_go();
+  return partition_rules(device);
+}
+
 }  // namespace kernwright

@@ -52,4 +52,8 @@ std::size_t reclaim_memory(const Device& device, std::size_t bytes, const Reclai
 /// call waits for that work. Throws as Partition::make() does. Thread-safe.
 std::vector<Partition> make_partitions(Device& device, std::span<const PartitionRequest> requests);
 
+/// partition_rules() after a pool let go of streams whose work has ended: `free` counts what
+/// make_partitions() takes without waiting. Throws DriverError. Thread-safe.
+PartitionRules settled_partition_rules(Device& device);
+
 }  // namespace kernwright

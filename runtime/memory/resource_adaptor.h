@@ -21,6 +21,7 @@ class ResourceAdaptor : public MemoryResource {
   std::size_t trim(std::size_t bytes_to_keep = 0) override {
     return upstream_->trim(bytes_to_keep);
   }
+  void let_idle_streams_go() override { upstream_->let_idle_streams_go(); }
   void set_limit(std::size_t bytes) override { upstream_->set_limit(bytes); }
   void note_eviction() noexcept override { upstream_->note_eviction(); }
   bool belongs_to(Capture& capture, CUdeviceptr address) const override {

@@ -49,6 +49,17 @@ def launched(kernel, stream):
     return places(lambda seen: kernel[BLOCKS, 32, stream](seen), stream)
 
 
+def test_memory_of_a_pool_keeps_no_partition_when_the_work_there_has_ended(device, rules):
+    with kw.memory.use(kw.memory.PoolResource(device=device)):
+        stream = device.partitions([rules.minimum])[0].stream()
+        with stream:
+            kw.ones(1000)
+        stream.synchronize()
+        del stream
+        gc.collect()
+        assert device.partition_rules.free == rules.free
+
+
 def test_sizes_asked_and_given_are_told(device, rules):
     unit = rules.minimum
     parts = device.partitions([1, unit + 1, None])

@@ -70,6 +70,7 @@ class PoolResource final : public MemoryResource,
   std::vector<AllocationRecord> records() const override;
   std::vector<HistorySample> history() const override;
   std::size_t trim(std::size_t bytes_to_keep = 0) override;
+  void let_idle_streams_go() override;
   void set_limit(std::size_t bytes) override;
   bool is_synchronous() const noexcept override { return false; }
   bool belongs_to(Capture& capture, CUdeviceptr address) const override;
@@ -93,7 +94,6 @@ class PoolResource final : public MemoryResource,
                                              const Stream& stream, std::optional<Event> mark = {});
   std::shared_ptr<void> new_arena();
   void continue_arena(Arena& arena, GraphPool& graphs);
-  void let_idle_streams_go();
   void release_held(CUdeviceptr address, const Stream& stream);
   void give_back_arena(Arena& arena) noexcept;
   void drop_graph(const Arena& arena) noexcept;
