@@ -127,17 +127,26 @@ struct Fixture {
 
 using Log = std::vector<std::string>;
 
-/// Behind all else: the pool of page-locked memory holds nothing back.
+/// Pools hold nothing back: no page-locked memory, and no stream whose memory was freed.
+void trim_pools() {
+  Device& device = testing::test_device();
+  device.synchronize();
+  { const PinnedBuffer frees_what_is_unused(device, 1); }
+  pinned_resource(device)->trim();
+  default_resource(device)->trim();
+}
+
 struct Trimmed {
-  ~Trimmed() {
-    { const PinnedBuffer frees_what_is_unused(testing::test_device(), 1); }
-    pinned_resource(testing::test_device())->trim();
-  }
+  Trimmed() { trim_pools(); }
+  Trimmed(const Trimmed&) = delete;
+  Trimmed& operator=(const Trimmed&) = delete;
+  ~Trimmed() { trim_pools(); }
 };
 
 struct Observed {
+  const Trimmed before;
   const testing::Recorded recorded;
-  const Trimmed trimmed;
+  const Trimmed after;
 };
 
 Device& fake_device() {
