@@ -86,9 +86,12 @@ SIDE_BY_SIDE = min(16, max(1, (os.cpu_count() or 1) // 2))
 # These start many processes on the GPU and end them after seconds without an answer. Too many of
 # these suites at once slow the GPU until such limits pass.
 MANY_PROCESSES = (
-    *("judge", "judge_attacks", "judge_launches", "judge_tasks", "judge_tools"),
+    *("judge", "judge_attacks", "judge_contract", "judge_launches", "judge_shapes", "judge_tasks"),
+    "judge_tools",
     *("online", "online_shadow"),
-    *("tune_command", "tune_kernel", "tune_panel", "tune_session", "tune_session_use"),
+    *("tune_accuracy", "tune_ask_tell", "tune_calls", "tune_command", "tune_kernel"),
+    *("tune_objectives", "tune_observers", "tune_own_strategies", "tune_panel", "tune_resume"),
+    *("tune_sensors", "tune_session", "tune_session_use", "tuned"),
 )
 # Stands for every kernel of the library; each group of its table has its own process. A direct
 # call and a replayed graph make the same accesses, so only memcheck runs both.
