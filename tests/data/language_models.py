@@ -118,8 +118,8 @@ def weights(name, shape, family):
         numbers = even * (1.0 if table else 0.2)
     else:
         numbers = even * 0.2
-    # By way of float32, as the recorded models were made: ml_dtypes rounds a float64 once since 0.7,
-    # twice before.
+    # By way of float32, as the recorded models were made: ml_dtypes rounds a float64 once since
+    # 0.7, twice before.
     numbers = numbers.reshape(shape).astype(np.float32)
     return numbers.astype(ml_dtypes.bfloat16).astype(np.float32)
 
