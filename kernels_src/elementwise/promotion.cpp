@@ -11,14 +11,14 @@
 namespace kernwright::kernels {
 namespace {
 
-// A letter for each type, in the order of ScalarType; '-' where NumPy and ml_dtypes have none.
+// A letter for each type, in the order of ScalarType.
 constexpr std::string_view kLetters = "?bhilBHILeEfdvwFD";
 // One row for each type.
 constexpr std::array<std::string_view, kScalarTypeCount> kPromotions = {
-    "?bhilBHILeEfdvwFD", "bbhilhildeEfdvwFD", "hhhilhildf-fd-fFD", "iiiiliildd-dd-dDD",
-    "lllllllldd-dd-dDD", "BhhilBHILeEfdvwFD", "HiiilHHILf-fd-fFD", "IllllIIILd-dd-dDD",
-    "LddddLLLLd-dd-dDD", "eefddefdde-fd-fFD", "EE---E----Efd--FD", "fffddffddfffdffFD",
-    "dddddddddddddddDD", "vv---v-----fdv-FD", "wwfddwfddf-fd-wFD", "FFFDDFFDDFFFDFFFD",
+    "?bhilBHILeEfdvwFD", "bbhilhildeEfdvwFD", "hhhilhildfffdffFD", "iiiiliildddddddDD",
+    "lllllllldddddddDD", "BhhilBHILeEfdvwFD", "HiiilHHILfffdffFD", "IllllIIILddddddDD",
+    "LddddLLLLddddddDD", "eefddefddeffdffFD", "EEfddEfddfEfdEEFD", "fffddffddfffdffFD",
+    "dddddddddddddddDD", "vvfddvfddfEfdvfFD", "wwfddwfddfEfdfwFD", "FFFDDFFDDFFFDFFFD",
     "DDDDDDDDDDDDDDDDD",
 };
 
@@ -36,18 +36,8 @@ int type_kind(ScalarType type) noexcept {
 
 }  // namespace
 
-std::optional<ScalarType> find_promotion(ScalarType a, ScalarType b) noexcept {
-  const char letter = kPromotions[index_of(a)][index_of(b)];
-  const std::size_t found = kLetters.find(letter);
-  if (found == std::string_view::npos) return std::nullopt;
-  return static_cast<ScalarType>(found);
-}
-
-ScalarType promote(ScalarType a, ScalarType b) {
-  if (a == b) return a;
-  if (const auto type = find_promotion(a, b)) return *type;
-  throw ArgumentError(format("{} and {} have no type in common: convert one with astype()",
-                             scalar_name(a), scalar_name(b)));
+ScalarType promote(ScalarType a, ScalarType b) noexcept {
+  return static_cast<ScalarType>(kLetters.find(kPromotions[index_of(a)][index_of(b)]));
 }
 
 ScalarType promote(ScalarType type, Weak number) noexcept {
@@ -82,7 +72,7 @@ void set_default_real(ScalarType type) {
   default_real.store(type, std::memory_order_relaxed);
 }
 
-bool can_cast(ScalarType from, ScalarType to) noexcept { return find_promotion(from, to) == to; }
+bool can_cast(ScalarType from, ScalarType to) noexcept { return promote(from, to) == to; }
 
 bool can_cast_same_kind(ScalarType from, ScalarType to) noexcept {
   return type_kind(from) <= type_kind(to);

@@ -1,18 +1,17 @@
-// Type promotion: NumPy's table, with ml_dtypes' rows for bfloat16 and the 8-bit floats.
+// Type promotion: NumPy's table, with the rows of ml_dtypes 0.7 for bfloat16 and the 8-bit
+// floats. Earlier versions of ml_dtypes raise for some of these pairs.
 #pragma once
 
 #include "base/scalar_type.h"
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 namespace kernwright::kernels {
 
-/// The type that values of both go into; nothing where NumPy has none (bfloat16 and int32).
-std::optional<ScalarType> find_promotion(ScalarType a, ScalarType b) noexcept;
-/// find_promotion() that throws ArgumentError with both names where there is no common type.
-ScalarType promote(ScalarType a, ScalarType b);
+/// The type that values of both go into: float32 for int16 and bfloat16, float64 for int32 and
+/// bfloat16.
+ScalarType promote(ScalarType a, ScalarType b) noexcept;
 
 /// Numbers of Python: a number takes the type of the arrays beside it where the type has its kind.
 enum class Weak : std::uint8_t { none, integer, real, complex };

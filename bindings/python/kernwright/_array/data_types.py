@@ -180,5 +180,5 @@ def _promoted(*arrays: Any) -> tuple[Array, ...]:
     types = [each.dtype for each in arrays]
     if all(each is types[0] for each in types):  # promotion costs more than a launch
         return arrays
-    common = np.result_type(*types)
+    common = _result_type(*types)
     return tuple(each.astype(common, copy=False) for each in arrays)

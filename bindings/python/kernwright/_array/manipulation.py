@@ -19,7 +19,15 @@ from kernwright._array.operands import (
     device_array,
     stored,
 )
-from kernwright._core import Array, _concat, _dtype, _from_numpy, _repeat_positions, _take_at
+from kernwright._core import (
+    Array,
+    _can_cast,
+    _concat,
+    _dtype,
+    _from_numpy,
+    _repeat_positions,
+    _take_at,
+)
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = [
@@ -134,11 +142,17 @@ def _parts(arrays: Sequence[Any], dtype: Any, casting: str, out: Array | None) -
     else:
         wanted = np.dtype(_dtype(dtype))
         for part in parts:
-            if not np.can_cast(part.dtype, wanted, casting):  # type: ignore[arg-type]
+            if not _may_convert(part.dtype, wanted, casting):
                 raise ArgumentError(
                     f"{part.dtype} cannot be converted to {wanted} by the rule {casting!r}"
                 )
     return [part if part.dtype == wanted else part.astype(wanted) for part in parts]
+
+
+def _may_convert(part: np.dtype[Any], wanted: np.dtype[Any], casting: str) -> bool:
+    if casting in ("safe", "same_kind"):
+        return _can_cast(part, wanted, casting)
+    return np.can_cast(part, wanted, casting)  # type: ignore[arg-type]
 
 
 def split(x: Any, /, indices_or_sections: int | Sequence[int], axis: int = 0) -> list[Array]:

@@ -11,7 +11,14 @@ import numpy as np
 
 from kernwright._array.creation import HOST_TYPES, full, read_or_stacked
 from kernwright._array.host_values import checked_values, kind_of
-from kernwright._core import Array, _adopt, _elementwise, _from_numpy, current_stream
+from kernwright._core import (
+    Array,
+    _adopt,
+    _elementwise,
+    _from_numpy,
+    _result_type,
+    current_stream,
+)
 from kernwright.errors import ArgumentError, AxisError, InvalidArgument
 
 
@@ -160,14 +167,4 @@ def _columns(shapes: Sequence[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
 
 def common_dtype(arrays: Sequence[Array]) -> Any:
     """The type that all convert to, by NumPy's promotion."""
-    dtype = arrays[0].dtype
-    for array in arrays[1:]:
-        if array.dtype == dtype:
-            continue
-        try:
-            dtype = np.promote_types(dtype, array.dtype)
-        except TypeError as error:
-            raise ArgumentError(
-                f"{dtype} and {array.dtype} have no common type: convert one with .astype()"
-            ) from error
-    return dtype
+    return _result_type(*arrays)

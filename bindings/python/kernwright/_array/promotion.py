@@ -15,8 +15,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The type that an operation on all of these gives: arrays, types and their names, numbers.
 
     Numbers of Python are weak: they take the type of the others where it has their kind. Alone they
-    are int64, float32 and complex64. ArgumentError where two types have none in common (bfloat16
-    and int32).
+    are int64, float32 and complex64. ArgumentError for what is no array, type or number.
 
     >>> kw.result_type(kw.ones(3), 2.0), kw.result_type("int32", "float32")
     (dtype('float32'), dtype('float64'))
@@ -25,7 +24,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
 
 
 def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
-    """The type that values of both go into. ArgumentError where there is none.
+    """The type that values of both go into. ArgumentError for what is no element type.
 
     >>> kw.promote_types("uint8", "int8")
     dtype('int16')

@@ -10,7 +10,7 @@ import numpy as np
 from kernwright import _core
 from kernwright._array.creation import full
 from kernwright._array.logic import greater_equal, less_equal, logical_not
-from kernwright._core import Array, _adopt, _dtype, _elementwise
+from kernwright._core import Array, _adopt, _elementwise, _promote_types
 from kernwright.errors import ArgumentError, InvalidArgument
 
 __all__ = [
@@ -321,8 +321,8 @@ def _common_dtype(a: np.dtype[Any], b: np.dtype[Any]) -> np.dtype[Any]:
     if a == b:
         return a
     try:
-        return _dtype(np.result_type(a, b))
-    except (TypeError, ArgumentError):
+        return _promote_types(a, b)
+    except ArgumentError:
         raise InvalidArgument(
             f"there is no common dtype of {a} and {b}: cast one with .astype()"
         ) from None
