@@ -39,7 +39,8 @@ class WorkerOutgrown : public WorkerLost {
 struct WorkerOptions {
   /// The program to start; empty: worker_command().
   std::vector<std::string> command{};
-  /// "NAME=value": in place of this process's own, e.g. KERNWRIGHT_DEVICE.
+  /// "NAME=value": in place of this process's own, e.g. KERNWRIGHT_DEVICE. A worker's
+  /// CUDA_DEVICE_MAX_CONNECTIONS is 2 unless these say otherwise.
   std::vector<std::string> environment{};
   /// The tasks of this process instead of another one, for debuggers: nothing is isolated, and no
   /// deadline ends a task. Must outlive the worker.

@@ -55,11 +55,11 @@ TEST_CASE("driver loader: every row is filled through cuGetProcAddress with its 
   CHECK(driver.api.cuMemFree(0) != driver.api.cuMemFreeHost(nullptr));
 }
 
-TEST_CASE("driver loader: the driver starts with 32 connections, or as many as the user says") {
+TEST_CASE("driver loader: the driver starts with 16 connections, or as many as the user says") {
   const EnvironmentGuard connections("CUDA_DEVICE_MAX_CONNECTIONS", nullptr);
   open_cuda_driver(FAKE_CUDA);
   const char* given = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
-  CHECK((given != nullptr && std::string(given) == "32"));
+  CHECK((given != nullptr && std::string(given) == "16"));
   connections.set("1");
   open_cuda_driver(FAKE_CUDA);
   CHECK(std::string(std::getenv("CUDA_DEVICE_MAX_CONNECTIONS")) == "1");

@@ -154,6 +154,17 @@ TEST_CASE("worker: the environment is the caller's with changes") {
                        WorkerLost);
 }
 
+TEST_CASE("worker: it has 2 connections to a GPU unless the options say otherwise") {
+  for (const std::string given : {"", "5"}) {
+    WorkerOptions options{.command = {"/bin/sh", "-c", "exit $CUDA_DEVICE_MAX_CONNECTIONS"}};
+    if (!given.empty()) options.environment = {"CUDA_DEVICE_MAX_CONNECTIONS=" + given};
+    Worker worker(options);
+    CHECK_THROWS_WITH_AS(worker.run({"ping", "a ping", {}}),
+                         doctest::Contains(given.empty() ? "exit code 2" : "exit code 5"),
+                         WorkerLost);
+  }
+}
+
 TEST_CASE("worker: what it logs is logged here, up to the level of here") {
   Worker worker(test_program());
   std::vector<std::string> lines;
