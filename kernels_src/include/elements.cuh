@@ -158,12 +158,25 @@ template <typename Bits, int E, int M, bool F>
 struct Convert<SmallFloat<Bits, E, M, F>> {
   template <typename Wide>
   __device__ static SmallFloat<Bits, E, M, F> apply(Wide x) {
-    return from_float<SmallFloat<Bits, E, M, F>>(static_cast<float>(x));
+    return from_float<SmallFloat<Bits, E, M, F>>(round_to_odd(x));
   }
 };
 template <typename To, typename From>
 struct Element {
   __device__ static To apply(From x) { return Convert<To>::apply(widen(x)); }
+};
+/// Integers of 8 and 16 bits are exact in a float.
+template <typename Bits, int E, int M, bool F, typename From>
+struct Element<SmallFloat<Bits, E, M, F>, From> {
+  using To = SmallFloat<Bits, E, M, F>;
+  __device__ static To apply(Int8 x) { return Convert<To>::apply(static_cast<float>(x)); }
+  __device__ static To apply(Int16 x) { return Convert<To>::apply(static_cast<float>(x)); }
+  __device__ static To apply(UInt8 x) { return Convert<To>::apply(static_cast<float>(x)); }
+  __device__ static To apply(UInt16 x) { return Convert<To>::apply(static_cast<float>(x)); }
+  template <typename Other>
+  __device__ static To apply(Other x) {
+    return Convert<To>::apply(widen(x));
+  }
 };
 template <typename From>
 struct Element<Bool, From> {
@@ -273,16 +286,15 @@ template <>
 struct Convert<Float16> {
   template <typename Wide>
   __device__ static Float16 apply(Wide x) {
-    const float value = static_cast<float>(x);
+    const float value = round_to_odd(x);
     return value == value ? from_compute<Float16>(value) : from_float<Float16>(value);
   }
-  __device__ static Float16 apply(double x) { return float16_from_double(x); }
 };
 template <>
 struct Convert<BFloat16> {
   template <typename Wide>
   __device__ static BFloat16 apply(Wide x) {
-    const float value = static_cast<float>(x);
+    const float value = round_to_odd(x);
     return value == value ? from_compute<BFloat16>(value) : from_float<BFloat16>(value);
   }
 };

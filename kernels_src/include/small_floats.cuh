@@ -82,18 +82,25 @@ __device__ __forceinline__ Format from_float(float value) {
   return result;
 }
 
-/// float16 from double with one rounding: what float cannot tell apart is first rounded to odd.
-__device__ __forceinline__ Float16 float16_from_double(double value) {
-  float narrow = static_cast<float>(value);
-  const double back = static_cast<double>(narrow);
-  unsigned bits = __float_as_uint(narrow);
-  if (back != value && value == value && (bits & 0x7fffffffu) < 0x7f800000u && (bits & 1u) == 0) {
-    // Inexact with an even last bit: take the odd neighbour on the other side of the value.
-    const bool away = (back < value) == (value > 0);
-    bits = away ? bits + 1 : bits - 1;
-    narrow = __uint_as_float(bits);
-  }
-  return from_float<Float16>(narrow);
+/// A float that a second rounding, to at most 22 bits, makes what one rounding of `value` gives:
+/// inexact values are cut and get an odd last bit (Boldo and Melquiond, "Emulation of FMA and
+/// correctly rounded sums: proved algorithms using rounding to odd", 2008).
+__device__ __forceinline__ float round_to_odd(double value) {
+  if (value != value) return static_cast<float>(value);
+  const float cut = __double2float_rz(value);
+  return static_cast<double>(cut) == value ? cut : __uint_as_float(__float_as_uint(cut) | 1u);
+}
+__device__ __forceinline__ float round_to_odd(float value) { return value; }
+__device__ __forceinline__ float round_to_odd(bool value) { return static_cast<float>(value); }
+__device__ __forceinline__ float round_to_odd(long long value) {
+  const float cut = __ll2float_rz(value);
+  const bool exact = static_cast<long long>(cut) == value;
+  return exact ? cut : __uint_as_float(__float_as_uint(cut) | 1u);
+}
+__device__ __forceinline__ float round_to_odd(unsigned long long value) {
+  const float cut = __ull2float_rz(value);
+  const bool exact = static_cast<unsigned long long>(cut) == value;
+  return exact ? cut : __uint_as_float(__float_as_uint(cut) | 1u);
 }
 
 }  // namespace kernwright
