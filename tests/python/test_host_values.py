@@ -61,6 +61,13 @@ def test_sequences_with_arrays():
     assert y.tolist() == [[6, 1, 7, 1]] * 2
 
 
+def test_sequences_get_the_type_of_promotion():
+    x = kw.asarray([x.astype("bfloat16") for x in (kw.ones(3), 2 * kw.ones(3))])
+    assert x.dtype == kw.bfloat16
+    mixed = kw.asarray([x[0], kw.full(3, 2**24 + 1, dtype="int32")])
+    assert mixed.dtype == np.float64 and mixed.tolist() == [[1.0] * 3, [2.0**24 + 1] * 3]
+
+
 def test_sequences_that_make_no_array():
     x = kw.ones(3)
     with pytest.raises(kw.InvalidArgument):
@@ -70,8 +77,6 @@ def test_sequences_that_make_no_array():
     for wrong in ([x[0], "text"], [x[0], None], [[x[0]], [object()]]):
         with pytest.raises(TypeError):
             kw.asarray(wrong)
-    with pytest.raises(kw.ArgumentError, match="common"):
-        kw.asarray([x.astype("bfloat16"), kw.ones(3, "int32")])
     with pytest.raises(kw.InvalidArgument, match="copy"):
         kw.asarray([x], copy=False)
 
