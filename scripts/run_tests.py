@@ -210,8 +210,8 @@ def newer_suites(jobs, pytest, files):
 
 def gpu_suites(jobs, pytest):
     """The Python tests on a GPU."""
-    # Each process has a context of 16 connections, 0.6 GB. An H200 has room for 27 of them, and some
-    # tests start processes of their own.
+    # Each process has a context of 16 connections, 0.6 GB. An H200 has room for 27, and some tests
+    # start processes of their own.
     beside = [*pytest, "-n", str(min(int(jobs), 16)), "--dist", "worksteal", "tests/python"]
     others = [f"--ignore={python_file(name)}" for name in (*MEASURE_MEMORY, *MANY_PROCESSES)]
     few = [*pytest, "-n", str(min(int(jobs), 8)), "--dist", "worksteal"]
