@@ -2,6 +2,7 @@
 #include "engine/drafts.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace kernwright::engine {
@@ -13,6 +14,7 @@ constexpr std::int32_t kPlainEvery = 128;  // where drafts pay, a step without t
 constexpr double kDraftedEvery = 32;       // at most, where drafts do not pay
 constexpr double kFollowedEvery = 128;     // of a draft model, which has to catch up then
 constexpr double kProbeShare = 0.01;       // of the time goes to steps that are slower
+constexpr double kFirstCheck = 4;          // steps after a change; twice as many to each next check
 // Weights of new numbers: of a step's time, and of accepted drafts, for their sequence and for new
 // sequences.
 constexpr double kNewTime = 0.25;
@@ -29,9 +31,14 @@ bool DraftPolicy::wants(const Bucket& plain, double accepted) {
   const double ratio = costs.drafted.seconds / costs.plain.seconds;
   const bool pays = 1 + accepted > ratio;
   const double least = options_.has_model() ? kFollowedEvery : kDraftedEvery;
+  if (std::exchange(costs.pays, pays) != pays) {
+    costs.waited = 0;
+    costs.trusted = pays ? kFirstCheck : std::numeric_limits<double>::infinity();
+  }
   const double period = pays ? kPlainEvery : std::max(least, (ratio - 1 - accepted) / kProbeShare);
-  if (++costs.waited < period) return pays;
+  if (++costs.waited < std::min(period, costs.trusted)) return pays;
   costs.waited = 0;
+  costs.trusted *= 2;
   return !pays;
 }
 
@@ -44,6 +51,8 @@ void DraftPolicy::measure(const Bucket& bucket, double seconds) {
     cost.seconds = seconds;
   } else if (cost.steps <= kTrials) {
     cost.seconds = std::min(cost.seconds, seconds);
+  } else if (bucket.drafts == 0 && costs.pays && seconds < cost.seconds) {
+    cost.seconds = seconds;  // a check: the host was busy when steps without drafts seemed slow
   } else {  // a host that was busy elsewhere says little about the step
     cost.seconds += kNewTime * (std::min(seconds, 2 * cost.seconds) - cost.seconds);
   }

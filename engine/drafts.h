@@ -5,6 +5,7 @@
 #include "kernels_src/steps/step_state.h"
 
 #include <cstdint>
+#include <limits>
 #include <map>
 
 namespace kernwright::engine {
@@ -25,7 +26,8 @@ struct DraftOptions {
 
 /// Whether drafts pay: what steps with and without them take, and how many drafts are accepted.
 /// The first steps of each size are measured with drafts and without. Later, so few steps are run
-/// in the way that seems slower that they cost about a hundredth of the time. Not thread-safe.
+/// in the way that seems slower that they cost about a hundredth of the time; an answer that is new
+/// is checked sooner. Not thread-safe.
 class DraftPolicy {
  public:
   explicit DraftPolicy(const DraftOptions& options) : options_(options) {}
@@ -51,7 +53,10 @@ class DraftPolicy {
   struct Costs {
     Cost plain, drafted;
     std::int32_t waited = 0;  ///< steps of one way since one of the other way
-    bool owed = false;        ///< a step with drafts was postponed
+    bool pays = false;        ///< the last answer
+    /// Steps of one way until it is checked against the other, for an answer that is new.
+    double trusted = std::numeric_limits<double>::infinity();
+    bool owed = false;  ///< a step with drafts was postponed
   };
 
   const DraftOptions options_;

@@ -65,6 +65,25 @@ TEST_CASE("drafts: a host that is busy during some of the first steps decides no
   }
 }
 
+TEST_CASE("drafts: a host that is busy for some steps makes few drafts that do not pay") {
+  for (const double factor : {1.5, 3.0, 20.0}) {
+    for (int busy = 1; busy <= 12; ++busy) {
+      DraftPolicy policy({.tokens = 7});
+      relative_time(policy, 20, 2.8, 0.8);
+      int drafted = 0;
+      for (int i = 0; i < 200; ++i) {
+        const bool drafts = policy.wants(kPlain, 0.8);
+        const double seconds = (drafts ? 2.8e-3 : 1e-3) * (i < busy ? factor : 1);
+        policy.measure(drafts ? kDrafted : kPlain, seconds);
+        drafted += drafts ? 1 : 0;
+      }
+      CAPTURE(busy);
+      CAPTURE(factor);
+      CHECK(drafted <= 20);
+    }
+  }
+}
+
 TEST_CASE("drafts: each size is measured for itself, and with always none is") {
   DraftPolicy policy({.tokens = 7});
   relative_time(policy, 100, 9, 0);
