@@ -52,7 +52,8 @@ void DraftPolicy::measure(const Bucket& bucket, double seconds) {
   } else if (cost.steps <= kTrials) {
     cost.seconds = std::min(cost.seconds, seconds);
   } else if (bucket.drafts == 0 && costs.pays && seconds < cost.seconds) {
-    cost.seconds = seconds;  // a check: the host was busy when steps without drafts seemed slow
+    // A check: the host was busy when steps without drafts seemed slow.
+    cost.seconds = seconds;
   } else {  // a host that was busy elsewhere says little about the step
     cost.seconds += kNewTime * (std::min(seconds, 2 * cost.seconds) - cost.seconds);
   }
